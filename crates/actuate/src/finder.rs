@@ -19,7 +19,7 @@ pub type FoundDirectory = (Directory, String);
 /// Finds directories, one at a time, in a thread.
 #[derive(Debug)]
 pub struct Finder {
-    ask: SyncSender<(OpenFile, String)>,
+    ask: SyncSender<(OpenFile, String, bool)>,
     answers: Receiver<Option<FoundDirectory>>,
     /// True until the thread has answered the last request.
     is_pending: bool,
@@ -33,13 +33,13 @@ impl Finder {
     /// If the thread cannot be started.
     pub fn start(root: &Root, limits: &AccessRules) -> io::Result<Self> {
         let (root, limits) = (root.clone(), limits.clone());
-        let (ask, questions) = mpsc::sync_channel::<(OpenFile, String)>(1);
+        let (ask, questions) = mpsc::sync_channel::<(OpenFile, String, bool)>(1);
         let (answer, answers) = mpsc::channel();
         std::thread::Builder::new().name("directories".to_owned()).spawn(move || {
             let mut before = PathBuf::new();
-            for (file, path) in questions {
+            for (file, path, may_list_siblings) in questions {
                 let directory = Path::new(&path).parent().unwrap_or(Path::new("/")).to_owned();
-                let with_siblings = is_next_in_tree(&before, &directory);
+                let with_siblings = may_list_siblings && is_next_in_tree(&before, &directory);
                 let found = Directory::find(&root, &limits, &file, &path, with_siblings);
                 before = directory;
                 if answer.send(found.map(|directory| (directory, path))).is_err() {
@@ -50,12 +50,14 @@ impl Finder {
         Ok(Self { ask, answers, is_pending: false })
     }
 
-    /// Requests the directory of an open file; `path` is the path as its holder sees it. Does
-    /// nothing while an earlier request is pending.
-    pub fn ask(&mut self, file: &OpenFile, path: &str) {
+    /// Requests the directory of an open file; `path` is the path as its holder sees it. With
+    /// `with_siblings`, also the directories that follow it if the reader walks through a tree.
+    /// Does nothing while an earlier request is pending.
+    pub fn ask(&mut self, file: &OpenFile, path: &str, with_siblings: bool) {
         if !self.is_pending {
             // If the thread has exited, no directory is found.
-            self.is_pending = self.ask.try_send((file.clone(), path.to_owned())).is_ok();
+            self.is_pending =
+                self.ask.try_send((file.clone(), path.to_owned(), with_siblings)).is_ok();
         }
     }
 

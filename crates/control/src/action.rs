@@ -80,6 +80,15 @@ impl fmt::Display for ActionKind {
     }
 }
 
+/// A directory whose files may be read one after another: that of one of these open files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DirectoryQuery {
+    /// The latest first; none if no directory is wanted.
+    pub files: Vec<OpenFileId>,
+    /// Whether to list also the directories that follow, if the reader walks through a tree.
+    pub with_siblings: bool,
+}
+
 /// A file that a reader is expected to read soon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NextFile {

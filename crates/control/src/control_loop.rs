@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use units::{Nanos, PageSize, Pages};
 
 use crate::ab_test::{AbTest, TreatmentEffect};
-use crate::action::FileAction;
+use crate::action::{DirectoryQuery, FileAction};
 use crate::controller::BdiController;
 use crate::inputs::{Bounds, FileKey, FileState, Inputs, MemoryInputs, SampledFiles};
 use crate::tuning::Tuning;
@@ -77,9 +77,8 @@ pub trait EventSource {
     /// back end that cannot sample reports only misses.
     fn sample_accesses(&mut self, _bdi: BdiKey, _files: &SampledFiles) {}
 
-    /// Finds the directory of the first of these open files that is open, in this call or a later
-    /// one.
-    fn find_directory(&mut self, bdi: BdiKey, wanted: &[OpenFileId]) -> Option<Listing>;
+    /// Finds the directory of the first of the files that is open, in this call or a later one.
+    fn find_directory(&mut self, bdi: BdiKey, query: &DirectoryQuery) -> Option<Listing>;
 
     /// Returns the path of an open file for display; `None` if it is unknown.
     fn path(&self, _file: OpenFileId) -> Option<String> {
@@ -358,8 +357,8 @@ impl ControlLoop {
         controller.pause(!acts && !self.config.dry_run);
         let mut actions = controller.decide(inputs, |file| backend.file_state(key, file));
         backend.keep_directory(key, controller.follows_files());
-        let wanted = controller.wants_directory(inputs.now);
-        if let Some(listing) = backend.find_directory(key, &wanted) {
+        let query = controller.wants_directory(inputs.now);
+        if let Some(listing) = backend.find_directory(key, &query) {
             actions.extend(controller.on_directory(listing.file, listing.orders, inputs));
             backend.keep_directory(key, controller.follows_files());
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use units::{Bytes, Nanos, PageSize, Pages};
 
-use super::action::{ActionKind, FileAction};
+use super::action::{ActionKind, DirectoryQuery, FileAction};
 use super::backoff::Backoff;
 use super::climb::WindowSearch;
 use super::closed_runs::ClosedRuns;
@@ -250,11 +250,10 @@ impl BdiController {
         }
     }
 
-    /// Returns open files, the latest first, if the directory of one of them should be listed
-    /// because its files may be read in sequence.
-    pub fn wants_directory(&self, now: Nanos) -> Vec<OpenFileId> {
-        let wanted = self.bounds.prefetch && self.bounds.features.files && !self.paused;
-        if wanted { self.sequences.wants(now, self.bounds.rotates) } else { Vec::new() }
+    /// Returns the directory that should be listed because its files may be read in sequence.
+    pub fn wants_directory(&self, now: Nanos) -> DirectoryQuery {
+        let may = self.bounds.prefetch && self.bounds.features.files && !self.paused;
+        if may { self.sequences.wants(now, self.device_rate()) } else { DirectoryQuery::default() }
     }
 
     /// Returns whether the controller needs the directory that was listed last.
@@ -274,17 +273,19 @@ impl BdiController {
             return None;
         }
         let read = |file| self.primings.get(&file).map(FilePriming::touched_from_start);
-        let device =
-            DeviceRate { pages_per_second: self.pages_per_second(), rotates: self.bounds.rotates };
         if let Some(files) = orders.first() {
             self.siblings.list(key, files, inputs.now);
         }
-        self.sequences.list(key, orders, read, inputs.now, device);
+        self.sequences.list(key, orders, read, inputs.now, self.device_rate());
         if !self.sequences.is_at_work() {
             return None;
         }
         self.climb.abort_trial();
         self.next_files(inputs)
+    }
+
+    fn device_rate(&self) -> DeviceRate {
+        DeviceRate { pages_per_second: self.pages_per_second(), rotates: self.bounds.rotates }
     }
 
     /// Returns the highest rate of the device so far, at least the lowest assumed one.

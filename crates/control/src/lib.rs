@@ -68,7 +68,7 @@ mod windows;
 use policy::{Catalogue, Entry};
 
 pub use ab_test::{AbTest, TreatmentEffect};
-pub use action::{ActionKind, FileAction, NextFile};
+pub use action::{ActionKind, DirectoryQuery, FileAction, NextFile};
 pub use control_loop::{
     ActionSink, BdiKey, BdiSample, ControlLoop, EventSource, ExternalChange, Listing, LoopConfig,
     LoopNote, LoopSample, LoopState, Released,

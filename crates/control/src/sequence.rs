@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use units::{Nanos, Pages};
 
-use super::action::NextFile;
+use super::action::{DirectoryQuery, NextFile};
 use super::inputs::{FileKey, FileState};
 use super::memory::WindowShare;
 use crate::tuning::Tuning;
@@ -69,6 +69,8 @@ struct Sequence {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sequences {
     begun: VecDeque<Begun>,
+    /// When readers started the first file since they rested.
+    since: Nanos,
     /// Files started so far, and the count below which no directory is listed again.
     count: u64,
     list_after: u64,
@@ -100,6 +102,10 @@ impl Sequences {
     pub fn on_file_begun(&mut self, file: FileKey, key: OpenFileId, at: Nanos) {
         if self.begun.back().is_some_and(|last| last.file == file) {
             return;
+        }
+        let rested = |last: &Begun| at.saturating_sub(last.at) > self.tuning.idle_timeout;
+        if self.begun.back().is_none_or(rested) {
+            self.since = at;
         }
         if self.begun.len() == self.tuning.max_remembered {
             self.begun.pop_front();
@@ -152,21 +158,44 @@ impl Sequences {
         self.facts
     }
 
-    /// Returns open files, the latest first; the directory of one of them should be listed.
-    pub fn wants(&self, now: Nanos, rotates: bool) -> Vec<OpenFileId> {
-        let lately = self.lately(now, rotates);
+    /// Returns the directory that should be listed. To list others that the reader has not reached
+    /// costs seeks on a rotating disk, so there the reader must have read one in order before.
+    pub fn wants(&self, now: Nanos, device: DeviceRate) -> DirectoryQuery {
+        let lately = self.lately(now, device.rotates);
         let is_paused = self.count < self.list_after || now < self.not_before;
-        // On a rotating disk, a trial without a gain costs most, and a program reads its first
-        // files more slowly than the others.
-        let is_known = !rotates
-            || self.trial.is_some()
-            || lately.len() == self.tuning.max_remembered
-            || progress(lately.clone()).time >= self.tuning.min_rotating_span();
         let few = self.tuning.few_samples as usize;
-        if self.current.is_some() || is_paused || !is_known || lately.len() < few {
-            return Vec::new();
+        if self.current.is_some() || is_paused || lately.len() < few {
+            return DirectoryQuery::default();
         }
-        self.begun.iter().rev().take(few).map(|one| one.key).collect()
+        // On a rotating disk, a trial without a gain costs most.
+        if device.rotates && self.trial.is_none() && !self.may_gain_on_a_disk(lately, now, device) {
+            return DirectoryQuery::default();
+        }
+        let with_siblings = !device.rotates || self.trial.is_some();
+        let files = self.begun.iter().rev().take(few).map(|one| one.key).collect();
+        DirectoryQuery { files, with_siblings }
+    }
+
+    /// Returns whether the readers of these files may be faster on a rotating disk.
+    fn may_gain_on_a_disk(
+        &self,
+        lately: vec_deque::Iter<'_, Begun>,
+        now: Nanos,
+        device: DeviceRate,
+    ) -> bool {
+        let count = lately.len();
+        let before = progress(lately);
+        // A program reads its first files more slowly than the others.
+        let is_known =
+            count == self.tuning.max_remembered || before.time >= self.tuning.min_rotating_span();
+        let is_at_full_rate =
+            before.pages_per_second() >= self.tuning.full_rate_share() * device.pages_per_second;
+        // The drive reads adjacent files ahead itself. Only an array gains much, and a reader that
+        // soon ends does not make up for the trial.
+        let usual = self.tuning.min_rotating_file_time.as_secs_f64();
+        let are_adjacent = before.files_per_second() * usual > 1.0;
+        let is_long = now.saturating_sub(self.since) >= self.tuning.idle_timeout;
+        is_known && !is_at_full_rate && (is_long || !are_adjacent)
     }
 
     /// Returns the last files, which show the rate of the reader. Files before them may have been
@@ -209,12 +238,6 @@ impl Sequences {
         let doublings = self.unfit.saturating_sub(1).min(self.tuning.max_backoff_doublings);
         self.list_after = self.count + (self.tuning.few_samples << doublings);
         let before = progress(self.lately(now, device.rotates));
-        let is_left =
-            |current: &Sequence| current.is_left_to_the_disk(&before, device.pages_per_second);
-        if device.rotates && self.current.as_ref().is_some_and(is_left) {
-            self.current = None;
-            self.not_before = now + self.tuning.backoff_time;
-        }
         if self.current.is_some() && self.trial.is_none() {
             let tuning = Arc::clone(&self.tuning);
             self.trial = Some(SequenceTrial::new(before, device.rotates, tuning));
@@ -362,18 +385,6 @@ impl Sequence {
         let all: Vec<u64> =
             begun.iter().filter_map(|one| self.places.get(&one.file).copied()).collect();
         neighbors(&all)
-    }
-
-    /// Returns whether a rotating disk reads at about its best `rate`, or reads these files ahead
-    /// itself and few are left.
-    fn is_left_to_the_disk(&self, before: &FileProgress, rate: f64) -> bool {
-        if before.pages_per_second() >= self.tuning.full_rate_share() * rate {
-            return true;
-        }
-        let left = (self.files.len() as u64).saturating_sub(self.at);
-        let usual = self.tuning.min_rotating_file_time.as_secs_f64();
-        let is_fast = before.files_per_second() * usual > 1.0;
-        is_fast && left < self.tuning.min_rotating_files()
     }
 
     /// Records that a reader started this file. A jump to another part of the directory is ignored.

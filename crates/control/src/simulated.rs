@@ -20,7 +20,7 @@ use policy::{
 use units::text::SettingError;
 use units::{Bytes, Nanos, Pages};
 
-use crate::action::{ActionKind, FileAction, NextFile};
+use crate::action::{ActionKind, DirectoryQuery, FileAction, NextFile};
 use crate::control_loop::{
     ActionSink, BdiKey, BdiSample, ControlLoop, EventSource, ExternalChange, Listing, LoopConfig,
     LoopNote, LoopSample, Released,
@@ -419,18 +419,19 @@ impl EventSource for SimulatedBackend<'_> {
         }
     }
 
-    fn find_directory(&mut self, _bdi: BdiKey, wanted: &[OpenFileId]) -> Option<Listing> {
+    fn find_directory(&mut self, _bdi: BdiKey, query: &DirectoryQuery) -> Option<Listing> {
         if let Some(tree) = self.ctx.file_tree() {
             let read = |key: OpenFileId| Some((key, *self.machine.files.get(&stream(key)?)?));
-            let open = wanted.iter().find_map(|key| read(*key));
+            let open = query.files.iter().find_map(|key| read(*key));
+            let wanted = open.map(|(key, file)| (key, file, query.with_siblings));
             let DeviceCompletions { reads, time, .. } = self.ctx.completions();
             let read_time = time.scaled(1.0 / reads.max(1) as f64);
-            return self.machine.finder.find(tree, open, self.ctx.now(), read_time);
+            return self.machine.finder.find(tree, wanted, self.ctx.now(), read_time);
         }
         // All files are in one directory, which lists them in order of creation.
         let files = self.machine.by_file.keys().map(|file| file_key(*file));
         let orders = || vec![files.clone().collect(), files.rev().collect()];
-        wanted.first().map(|file| Listing { file: *file, orders: orders() })
+        query.files.first().map(|file| Listing { file: *file, orders: orders() })
     }
 }
 

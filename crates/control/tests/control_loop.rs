@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use foreread_control::{
-    AbTest, ActionKind, ActionSink, BdiKey, BdiSample, Bounds, ControlLoop, EventSource,
-    ExternalChange, FileAction, FileKey, FileState, Listing, LoopConfig, LoopNote, LoopSample,
-    LoopState, MemoryInputs, Released, Tuning,
+    AbTest, ActionKind, ActionSink, BdiKey, BdiSample, Bounds, ControlLoop, DirectoryQuery,
+    EventSource, ExternalChange, FileAction, FileKey, FileState, Listing, LoopConfig, LoopNote,
+    LoopSample, LoopState, MemoryInputs, Released, Tuning,
 };
 use policy::{AccessEvent, DeviceCompletions, EventKind, OpenFileId, Window};
 use units::{Bytes, Nanos, PageSize, Pages};
@@ -150,7 +150,7 @@ impl EventSource for Fake {
         })
     }
 
-    fn find_directory(&mut self, _bdi: BdiKey, _wanted: &[OpenFileId]) -> Option<Listing> {
+    fn find_directory(&mut self, _bdi: BdiKey, _query: &DirectoryQuery) -> Option<Listing> {
         None
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use actuate::{Actuator, Finder, MissPrefetcher};
 use control::{
-    ActionKind, ActionSink, BdiKey, BdiSample, Bounds, EventSource, ExternalChange, FileAction,
-    FileKey, FileState, Listing, LoopNote, LoopSample, Released, SampledFiles,
+    ActionKind, ActionSink, BdiKey, BdiSample, Bounds, DirectoryQuery, EventSource, ExternalChange,
+    FileAction, FileKey, FileState, Listing, LoopNote, LoopSample, Released, SampledFiles,
 };
 use host::{BdiId, DevNo, Root, Storage, block_stat, device_facts, page_size};
 use observe::{EventKind, MAX_SAMPLED_FILES, OpenFile, OpenFileFilter, OpenFileId, ProbeEvent};
@@ -384,15 +384,15 @@ impl EventSource for LiveBackend {
         }
     }
 
-    fn find_directory(&mut self, bdi: BdiKey, wanted: &[OpenFileId]) -> Option<Listing> {
+    fn find_directory(&mut self, bdi: BdiKey, query: &DirectoryQuery) -> Option<Listing> {
         // A reader may close its files quickly: take the first one that is open now.
-        let open = wanted.iter().find_map(|id| {
+        let open = query.files.iter().find_map(|id| {
             let file = self.listed(*id)?;
             Some((file.clone(), self.source.path(file)?))
         });
         let bdi = self.bdi(bdi)?;
         if let Some((file, path)) = open {
-            bdi.finder.ask(&file, &path);
+            bdi.finder.ask(&file, &path, query.with_siblings);
         }
         let (directory, path) = bdi.finder.found()?;
         let file = directory.file().clone();

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use actuate::{ActuateFailure, FileAdvice, OwnFiles, Prefetcher};
 use control::{
-    ActionKind, ActionSink, BdiKey, BdiSample, Bounds, EventSource, ExternalChange, Features,
-    FileAction, FileState, Listing, LoopNote, LoopSample, Released,
+    ActionKind, ActionSink, BdiKey, BdiSample, Bounds, DirectoryQuery, EventSource, ExternalChange,
+    Features, FileAction, FileState, Listing, LoopNote, LoopSample, Released,
 };
 use host::{BdiId, Root, Storage, page_size};
 use observe::{OpenFile, OpenFileId, ProbeEvent};
@@ -209,7 +209,7 @@ impl EventSource for UnprivilegedBackend {
         self.open_file(bdi, file).map(|file| file_state(file, &self.memory, false))
     }
 
-    fn find_directory(&mut self, _bdi: BdiKey, _wanted: &[OpenFileId]) -> Option<Listing> {
+    fn find_directory(&mut self, _bdi: BdiKey, _query: &DirectoryQuery) -> Option<Listing> {
         None
     }
 

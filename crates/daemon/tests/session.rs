@@ -7,8 +7,9 @@ use std::io::{self, Cursor, Write};
 use std::rc::Rc;
 
 use control::{
-    ActionKind, ActionSink, BdiKey, BdiSample, Bounds, ControlLoop, EventSource, ExternalChange,
-    FileAction, FileKey, FileState, Listing, LoopNote, LoopSample, MemoryInputs, Released,
+    ActionKind, ActionSink, BdiKey, BdiSample, Bounds, ControlLoop, DirectoryQuery, EventSource,
+    ExternalChange, FileAction, FileKey, FileState, Listing, LoopNote, LoopSample, MemoryInputs,
+    Released,
 };
 use foreread_daemon::{
     RecordingBackend, SessionEntry, SessionError, SessionHeader, SessionReport, SessionWriter,
@@ -157,7 +158,7 @@ impl EventSource for Scripted {
         })
     }
 
-    fn find_directory(&mut self, _bdi: BdiKey, _wanted: &[OpenFileId]) -> Option<Listing> {
+    fn find_directory(&mut self, _bdi: BdiKey, _query: &DirectoryQuery) -> Option<Listing> {
         None
     }
 

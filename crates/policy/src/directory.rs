@@ -72,7 +72,6 @@ pub fn is_next_in_tree(before: &Path, directory: &Path) -> bool {
 
 /// Directories as they list their entries, by path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(clippy::all)]
 pub struct ListedTree {
     /// The regular files in each directory.
     pub files: BTreeMap<PathBuf, Vec<ListedFile>>,

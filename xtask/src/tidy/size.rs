@@ -8,10 +8,10 @@ use super::source::SourceFile;
 /// Maximum number of non-test lines of Rust by package, including comments and blank lines. A
 /// change that adds a capability raises its row; one that removes code lowers it.
 const LINES_MAX: &[(&str, usize)] = &[
-    ("crates/actuate", 2430),
+    ("crates/actuate", 2432),
     ("crates/batch", 1735),
     ("crates/bench", 5585),
-    ("crates/control", 10574),
+    ("crates/control", 10590),
     ("crates/daemon", 4923),
     ("crates/doctor", 4140),
     ("crates/experiment", 2705),

@@ -149,9 +149,9 @@ fn files(mib: u64, count: u32) -> Workload {
     Workload { files_per_reader: count, file_size: Some(Bytes::from_mib(mib)), ..sequential(64, 1) }
 }
 
-fn small_files(kib: u64, block_kib: u64) -> Workload {
+fn small_files(kib: u64, block_kib: u64, count: u32) -> Workload {
     Workload {
-        files_per_reader: 10_000,
+        files_per_reader: count,
         file_size: Some(Bytes::from_kib(kib)),
         ..of(Pattern::Sequential, block_kib)
     }
@@ -241,9 +241,9 @@ impl MatrixCase {
             Self::Cached25Percent => scene(|_| scenes::primed(4)),
             Self::Cached75Percent => scene(|_| scenes::primed_all_but(4)),
             Self::Phases => scene(scenes::phases),
-            Self::SmallFiles4KiB => declared(small_files(4, 4)),
-            Self::SmallFiles64KiB => declared(small_files(64, 4)),
-            Self::SmallFiles256KiB => declared(small_files(256, 128)),
+            Self::SmallFiles4KiB => declared(small_files(4, 4, 40_000)),
+            Self::SmallFiles64KiB => declared(small_files(64, 4, 10_000)),
+            Self::SmallFiles256KiB => declared(small_files(256, 128, 10_000)),
             Self::ColdSelects => selects(|_| scenes::selects()),
             Self::TableScan => declared(sequential(8, 1)),
             Self::ParallelScan => scene(scenes::parallel_scan),

@@ -9,6 +9,7 @@ const SHARE: WindowShare = WindowShare {
 const TICK: Nanos = Nanos::from_millis(100);
 
 const FLASH: DeviceRate = DeviceRate { pages_per_second: 1e5, rotates: false };
+const DISK: DeviceRate = DeviceRate { rotates: true, ..FLASH };
 
 fn key(number: u64) -> FileKey {
     FileKey(1, number)
@@ -43,6 +44,11 @@ fn files(numbers: impl IntoIterator<Item = u64>) -> Vec<FileKey> {
     numbers.into_iter().map(key).collect()
 }
 
+/// Returns the files of which the directory of one is wanted.
+fn wanted(sequences: &Sequences, now: Nanos) -> Vec<OpenFileId> {
+    sequences.wants(now, FLASH).files
+}
+
 fn due(sequences: &mut Sequences) -> Vec<u64> {
     let due = sequences.due(&SHARE, false).map(|(_, files, _)| files).unwrap_or_default();
     due.iter().map(|next| next.file.1).collect()
@@ -51,11 +57,11 @@ fn due(sequences: &mut Sequences) -> Vec<u64> {
 #[test]
 fn the_next_files_of_the_order_that_fits_are_read() {
     let mut sequences = begun([50, 40, 30, 20, 10, 9, 8, 7]);
-    assert_eq!(sequences.wants(TICK, false).first(), Some(&OpenFileId::new(7)));
+    assert_eq!(wanted(&sequences, TICK).first(), Some(&OpenFileId::new(7)));
     let (up, down) = (files(0..=50), files([50, 40, 30, 20, 10, 9, 8, 7, 5, 3]));
     sequences.list(OpenFileId::new(7), vec![up, down], |_| None, TICK, FLASH);
     assert_eq!((due(&mut sequences), due(&mut sequences)), (vec![5, 3], vec![]));
-    assert_eq!(sequences.wants(TICK, false), [], "it is followed already");
+    assert_eq!(wanted(&sequences, TICK), [], "it is followed already");
 }
 
 #[test]
@@ -69,7 +75,7 @@ fn who_goes_on_in_another_directory_is_followed_there() {
     (100..107).for_each(|number| begin(&mut sequences, number));
     assert!(sequences.is_at_work(), "perhaps somebody else reads there");
     begin(&mut sequences, 107);
-    assert_eq!(sequences.wants(TICK * 2, false).first(), Some(&OpenFileId::new(107)), "at once");
+    assert_eq!(wanted(&sequences, TICK * 2).first(), Some(&OpenFileId::new(107)), "at once");
 }
 
 #[test]
@@ -82,9 +88,9 @@ fn a_directory_that_did_not_fit_is_listed_again_after_more_of_its_files() {
     };
     let mut sequences = begun((500..506).chain(0..2));
     list(&mut sequences);
-    assert!(!sequences.is_at_work() && sequences.wants(TICK, false).is_empty());
+    assert!(!sequences.is_at_work() && wanted(&sequences, TICK).is_empty());
     begin(&mut sequences, 2..10);
-    assert!(!sequences.wants(TICK, false).is_empty());
+    assert!(!wanted(&sequences, TICK).is_empty());
     list(&mut sequences);
     assert!(sequences.is_at_work());
     // If no order fits, the next listing comes later each time.
@@ -92,45 +98,68 @@ fn a_directory_that_did_not_fit_is_listed_again_after_more_of_its_files() {
     for (round, more) in [(1, 8), (2, 16), (3, 32)] {
         list(&mut sequences);
         begin(&mut sequences, round * 1000..round * 1000 + more - 1);
-        assert!(sequences.wants(TICK, false).is_empty(), "{round}");
+        assert!(wanted(&sequences, TICK).is_empty(), "{round}");
         begin(&mut sequences, round * 1000 + more..round * 1000 + more + 1);
-        assert!(!sequences.wants(TICK, false).is_empty(), "{round}");
+        assert!(!wanted(&sequences, TICK).is_empty(), "{round}");
     }
     // After several listings, time must pass as well.
     (0..4).for_each(|_| list(&mut sequences));
     begin(&mut sequences, 5000..6000);
-    assert!(sequences.wants(TICK, false).is_empty());
+    assert!(wanted(&sequences, TICK).is_empty());
     let later = TICK + Tuning::DEFAULT.retry_interval;
     (6000..6008).for_each(|one| sequences.on_file_begun(key(one), OpenFileId::new(one), later));
-    assert!(!sequences.wants(later, false).is_empty());
+    assert!(!wanted(&sequences, later).is_empty());
 }
 
 #[test]
 fn files_at_random_are_left_alone() {
     let mut sequences = begun((0..16).map(|n| n * 7 % 100));
     sequences.list(OpenFileId::new(0), vec![files(0..100)], |_| None, TICK, FLASH);
-    assert!(!sequences.is_at_work() && sequences.wants(TICK * 2, false).is_empty());
-    assert_eq!(begun(0..7).wants(TICK, false), [], "too few to tell");
+    assert!(!sequences.is_at_work() && wanted(&sequences, TICK * 2).is_empty());
+    assert_eq!(wanted(&begun(0..7), TICK), [], "too few to tell");
     let mut sequences = begun(0..8);
     sequences.on_open_file(OpenFileId::new(3), facts(4, true));
-    assert_eq!(sequences.wants(TICK, false), [], "one is read by who knows better");
+    assert_eq!(wanted(&sequences, TICK), [], "one is read by who knows better");
+}
+
+/// Returns whether a directory is wanted on a rotating disk, and otherwise, when so many files have
+/// been started, one each `every` ms.
+fn wanted_after(files: u64, every: u64) -> [bool; 2] {
+    let mut sequences = Sequences::default();
+    for number in 0..files {
+        let at = Nanos::from_millis(every * number);
+        sequences.on_file_begun(key(number), OpenFileId::new(number), at);
+    }
+    let now = Nanos::from_millis(every * files);
+    [DISK, FLASH].map(|device| !sequences.wants(now, device).files.is_empty())
 }
 
 #[test]
 fn on_a_rotating_disk_more_files_or_time_must_have_passed() {
-    let wants = |files: u64, every: u64| {
-        let mut sequences = Sequences::default();
-        for number in 0..files {
-            let at = Nanos::from_millis(every * number);
-            sequences.on_file_begun(key(number), OpenFileId::new(number), at);
-        }
-        let now = Nanos::from_millis(every * files);
-        [true, false].map(|rotates| !sequences.wants(now, rotates).is_empty())
+    assert_eq!(wanted_after(60, 4), [false, true]);
+    assert_eq!(wanted_after(64, 4), [true, true]);
+    assert_eq!((wanted_after(8, 30), wanted_after(8, 40)), ([false, true], [true, true]));
+    assert_eq!(wanted_after(7, 40), [false, false]);
+}
+
+#[test]
+fn adjacent_files_are_left_to_a_rotating_disk_for_two_seconds() {
+    assert_eq!((wanted_after(900, 2), wanted_after(1100, 2)), ([false, true], [true, true]));
+}
+
+#[test]
+fn on_a_rotating_disk_siblings_are_listed_for_a_reader_of_files_in_order_only() {
+    let mut sequences = begun(0..64);
+    let asks = |sequences: &Sequences, device| {
+        let query = sequences.wants(TICK * 8, device);
+        (!query.files.is_empty()).then_some(query.with_siblings)
     };
-    assert_eq!(wants(60, 1), [false, true]);
-    assert_eq!(wants(64, 1), [true, true]);
-    assert_eq!((wants(8, 30), wants(8, 40)), ([false, true], [true, true]));
-    assert_eq!(wants(7, 40), [false, false]);
+    assert_eq!([DISK, FLASH].map(|device| asks(&sequences, device)), [Some(false), Some(true)]);
+    sequences.list(OpenFileId::new(63), vec![files(0..70)], |_| None, TICK * 8, DISK);
+    for number in 70..80 {
+        sequences.on_file_begun(key(number), OpenFileId::new(number), TICK * 8);
+    }
+    assert_eq!(asks(&sequences, DISK), Some(true));
 }
 
 #[test]
@@ -226,34 +255,6 @@ fn what_wins_nothing_is_given_up() {
 }
 
 #[test]
-fn small_directories_are_left_to_a_rotating_disk_that_reads_ahead_itself() {
-    let follows = |every: Nanos, count: u64, rotates: bool| {
-        let mut sequences = Sequences::default();
-        sequences.on_open_file(OpenFileId::new(0), facts(4, false));
-        for number in 0..20 {
-            let at = Nanos::new(every.get() * number);
-            sequences.on_file_begun(key(number), OpenFileId::new(number), at);
-        }
-        sequences.list(
-            OpenFileId::new(19),
-            vec![files(0..count)],
-            |_| None,
-            TICK,
-            DeviceRate { pages_per_second: 1e6, rotates },
-        );
-        // As many as after which a directory without a fitting order is listed again.
-        for number in 20..28 {
-            sequences.on_file_begun(key(number), OpenFileId::new(number), TICK * 2);
-        }
-        assert!(sequences.wants(TICK * 2, false).is_empty(), "followed, or left alone for a while");
-        sequences.is_at_work()
-    };
-    let (adjacent, scattered) = (Nanos::from_millis(1), Nanos::from_millis(9));
-    assert!(!follows(adjacent, 100, true) && follows(adjacent, 1000, true));
-    assert!(follows(scattered, 100, true) && follows(adjacent, 100, false));
-}
-
-#[test]
 fn of_two_orders_that_fit_the_better_one_is_followed() {
     let by_name = [10, 11, 12, 1, 13, 14, 15, 16, 17, 18, 19, 2, 20, 21, 22, 23, 24, 3];
     let mut sequences = begun(by_name.into_iter().take(16));
@@ -278,7 +279,7 @@ fn markers_lie_ahead_of_the_reader_and_samples_show_that_he_passed_them() {
 
 #[test]
 fn a_reader_that_gets_what_a_rotating_disk_can_read_is_left_alone() {
-    let follows = |pages_per_tick: u64| {
+    let wanted = |pages_per_tick: u64| {
         let mut sequences = Sequences::default();
         sequences.on_open_file(OpenFileId::new(0), facts(500, false));
         for number in 0..16 {
@@ -286,10 +287,8 @@ fn a_reader_that_gets_what_a_rotating_disk_can_read_is_left_alone() {
             sequences.on_file_begun(key(number), OpenFileId::new(number), at);
             sequences.interval(at, pages_per_tick);
         }
-        let now = TICK * 16;
         let device = DeviceRate { pages_per_second: 5000.0, rotates: true };
-        sequences.list(OpenFileId::new(15), vec![files(0..100)], |_| None, now, device);
-        sequences.is_at_work()
+        !sequences.wants(TICK * 16, device).files.is_empty()
     };
-    assert!(follows(300) && !follows(400), "of 500 pages per tick");
+    assert!(wanted(300) && !wanted(400), "of 500 pages per tick");
 }

@@ -24,12 +24,13 @@ pub(super) struct SimulatedFinder {
 }
 
 impl SimulatedFinder {
-    /// Requests the directory of an open file, unless an earlier request has not been answered.
-    /// Returns the answer to that request, once it is complete. `read_time` is the time of a read.
+    /// Requests the directory of an open file, with its siblings if true, unless an earlier request
+    /// has not been answered. Returns the answer to that request, once it is complete. `read_time`
+    /// is the time of a read.
     pub fn find(
         &mut self,
         tree: &FileTree,
-        wanted: Option<(OpenFileId, FileId)>,
+        wanted: Option<(OpenFileId, FileId, bool)>,
         now: Nanos,
         read_time: Nanos,
     ) -> Option<Listing> {
@@ -38,9 +39,9 @@ impl SimulatedFinder {
             self.found = (!is_complete).then(|| (at, found.clone()));
             return is_complete.then_some(found);
         }
-        let (open_file, file) = wanted?;
+        let (open_file, file, may_list_siblings) = wanted?;
         let directory = tree.directory(file)?;
-        let with_siblings = is_next_in_tree(&self.before, directory);
+        let with_siblings = may_list_siblings && is_next_in_tree(&self.before, directory);
         directory.clone_into(&mut self.before);
         let orders = tree.listed.reading_orders(directory, with_siblings).into_iter();
         let key = |inode| tree.file(inode).map_or(FileKey(UNREAD_DEVICE_NUMBER, inode), file_key);
@@ -68,13 +69,13 @@ mod tests {
         let tree = FileTree::new(listed, read);
         let mut finder = SimulatedFinder::default();
         let mut find = |wanted| finder.find(&tree, wanted, Nanos::ZERO, Nanos::from_millis(1));
-        assert_eq!(find(Some((OpenFileId::new(4), FileId(1)))), None);
+        assert_eq!(find(Some((OpenFileId::new(4), FileId(1), true))), None);
         let found = find(None).unwrap();
         assert_eq!(found.file, OpenFileId::new(4));
         let [b, a, c] = [FileKey(0, 0), FileKey(0, 1), FileKey(UNREAD_DEVICE_NUMBER, 9)];
         assert_eq!(found.orders, [[b, a, c], [a, b, c], [b, a, c], [c, b, a]]);
         assert_eq!(find(None), None);
-        assert_eq!(find(Some((OpenFileId::new(4), FileId(2)))), None);
+        assert_eq!(find(Some((OpenFileId::new(4), FileId(2), true))), None);
         assert_eq!(find(None), None, "a file without a directory");
     }
 
@@ -90,7 +91,7 @@ mod tests {
         let tree = FileTree::new(listed, read);
         let mut finder = SimulatedFinder::default();
         let mut find = |file: Option<u32>, millis| {
-            let wanted = file.map(|file| (OpenFileId::new(4), FileId(file)));
+            let wanted = file.map(|file| (OpenFileId::new(4), FileId(file), true));
             let found =
                 finder.find(&tree, wanted, Nanos::from_millis(millis), Nanos::from_millis(10));
             found.map(|found| found.orders[0].len())

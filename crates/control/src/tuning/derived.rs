@@ -308,12 +308,6 @@ impl Tuning {
     pub(crate) fn min_rotating_span(&self) -> Nanos {
         self.observation_time.scaled(0.5)
     }
-
-    /// Files that must be left before the next files are prefetched on a rotating disk: an array
-    /// may gain. Fewer files may end before prefetching is judged.
-    pub(crate) fn min_rotating_files(&self) -> u64 {
-        self.judge_intervals() * self.min_room
-    }
 }
 
 /// Thresholds of priming.

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use control::{
-    ActionSink, BdiKey, EventSource, ExternalChange, FileAction, FileState, Listing, LoopNote,
-    LoopSample, Released, SampledFiles,
+    ActionSink, BdiKey, DirectoryQuery, EventSource, ExternalChange, FileAction, FileState,
+    Listing, LoopNote, LoopSample, Released, SampledFiles,
 };
 use observe::OpenFileId;
 use units::{Nanos, Pages};
@@ -141,9 +141,9 @@ where
         self.backend.sample_accesses(bdi, files);
     }
 
-    fn find_directory(&mut self, bdi: BdiKey, wanted: &[OpenFileId]) -> Option<Listing> {
-        self.decide(|| LoopDecision::FindDirectory { bdi, wanted: wanted.to_vec() });
-        let listing = self.backend.find_directory(bdi, wanted)?;
+    fn find_directory(&mut self, bdi: BdiKey, query: &DirectoryQuery) -> Option<Listing> {
+        self.decide(|| LoopDecision::FindDirectory { bdi, wanted: query.files.clone() });
+        let listing = self.backend.find_directory(bdi, query)?;
         let found = || ListingOnBdi { bdi: Some(bdi), listing: listing.clone() };
         self.write(|| SessionEntry::Directory(found()));
         Some(listing)

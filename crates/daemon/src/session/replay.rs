@@ -5,8 +5,8 @@ use std::io;
 use std::iter::Peekable;
 
 use control::{
-    ActionSink, BdiKey, ControlLoop, EventSource, ExternalChange, FileAction, FileState, Listing,
-    LoopNote, LoopSample, Released, SampledFiles,
+    ActionSink, BdiKey, ControlLoop, DirectoryQuery, EventSource, ExternalChange, FileAction,
+    FileState, Listing, LoopNote, LoopSample, Released, SampledFiles,
 };
 use observe::OpenFileId;
 use serde::Serialize;
@@ -351,8 +351,8 @@ impl<F: FnMut(Nanos, &FileAction, Option<&str>)> EventSource for ReplayBackend<F
         self.decide(LoopDecision::SampleAccesses(SampledOnBdi { bdi, files: files.clone() }));
     }
 
-    fn find_directory(&mut self, bdi: BdiKey, wanted: &[OpenFileId]) -> Option<Listing> {
-        self.decide(LoopDecision::FindDirectory { bdi, wanted: wanted.to_vec() });
+    fn find_directory(&mut self, bdi: BdiKey, query: &DirectoryQuery) -> Option<Listing> {
+        self.decide(LoopDecision::FindDirectory { bdi, wanted: query.files.clone() });
         let found = pop_front_if(&mut self.step.listings, |found| is_for(found.bdi, bdi));
         found.map(|found| found.listing)
     }
