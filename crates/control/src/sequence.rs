@@ -168,7 +168,7 @@ impl Sequences {
             return DirectoryQuery::default();
         }
         // On a rotating disk, a trial without a gain costs most.
-        if device.rotates && self.trial.is_none() && !self.may_gain_on_a_disk(lately, now, device) {
+        if device.rotates && !self.may_gain_on_a_disk(lately, now, device) {
             return DirectoryQuery::default();
         }
         let with_siblings = !device.rotates || self.trial.is_some();
@@ -186,8 +186,9 @@ impl Sequences {
         let count = lately.len();
         let before = progress(lately);
         // A program reads its first files more slowly than the others.
-        let is_known =
-            count == self.tuning.max_remembered || before.time >= self.tuning.min_rotating_span();
+        let is_known = self.trial.is_some()
+            || count == self.tuning.max_remembered
+            || before.time >= self.tuning.min_rotating_span();
         let is_at_full_rate =
             before.pages_per_second() >= self.tuning.full_rate_share() * device.pages_per_second;
         // The drive reads adjacent files ahead itself. Only an array gains much, and a reader that

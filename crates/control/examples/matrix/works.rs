@@ -102,7 +102,7 @@ matrix_cases! {
     Cached75Percent: "w9 scan, 75 % cached",
     /// A scan, random reads and four streams, one phase after another, through one open file.
     Phases: "w12 phases",
-    /// 10,000 files of 4 KiB, each read whole.
+    /// 40,000 files of 4 KiB, each read whole.
     SmallFiles4KiB: "w11 files of 4K",
     /// 10,000 files of 64 KiB, read in blocks of 4 KiB.
     SmallFiles64KiB: "w11 files of 64K by 4K",

@@ -278,6 +278,22 @@ fn markers_lie_ahead_of_the_reader_and_samples_show_that_he_passed_them() {
 }
 
 #[test]
+fn after_a_gain_too_a_reader_at_the_rate_of_a_rotating_disk_is_left_alone() {
+    let mut sequences = begun(0..64);
+    sequences.list(OpenFileId::new(63), vec![files(0..70)], |_| None, TICK * 7, DISK);
+    for number in 70..90 {
+        let at = TICK * 7 + Nanos::from_millis(10) * (number - 69);
+        sequences.on_file_begun(key(number), OpenFileId::new(number), at);
+        sequences.interval(at, 40);
+    }
+    let wanted = |pages_per_second: f64| {
+        let device = DeviceRate { pages_per_second, rotates: true };
+        !sequences.wants(TICK * 9, device).files.is_empty()
+    };
+    assert!(wanted(10_000.0) && !wanted(5_000.0), "it reads 4,000 pages per second");
+}
+
+#[test]
 fn a_reader_that_gets_what_a_rotating_disk_can_read_is_left_alone() {
     let wanted = |pages_per_tick: u64| {
         let mut sequences = Sequences::default();
