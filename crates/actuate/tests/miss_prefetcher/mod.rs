@@ -120,7 +120,8 @@ fn host_a_call_is_prefetched_as_a_whole_on_its_first_miss() {
     let asked = fixture.wait_for(|done| done.runs == 1).asked;
     assert_eq!(asked, Bytes::new(700 * PAGE), "more than a request of the device");
     call(1025, 1000);
-    call(1, 900);
+    // The kernel may have read beyond the ends of the calls.
+    call(1, 10);
     assert_eq!(fixture.wait_for(|done| done.runs == 1).asked, Bytes::new(PAGE), "not the larger");
 }
 
