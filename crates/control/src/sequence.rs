@@ -238,8 +238,8 @@ impl Sequences {
         }
         let doublings = self.unfit.saturating_sub(1).min(self.tuning.max_backoff_doublings);
         self.list_after = self.count + (self.tuning.few_samples << doublings);
-        let before = progress(self.lately(now, device.rotates));
         if self.current.is_some() && self.trial.is_none() {
+            let before = progress(self.lately(now, device.rotates));
             let tuning = Arc::clone(&self.tuning);
             self.trial = Some(SequenceTrial::new(before, device.rotates, tuning));
         }

@@ -157,7 +157,7 @@ tuning! {
     forget_timeout: Nanos = 60 s, 1 ms..=1 h;
     /// a longer time between two accesses is idle time
     max_think_time: Nanos = 10 ms, 1 us..=1 h;
-    /// no window of a mapping shrinks, and no miss prefetching starts, if all of it is read sooner
+    /// no window of a mapping shrinks, nor does miss prefetching start, if files are read sooner
     ///
     /// LMDB with a file of 1 GiB (2.7 s) gains; an Annoy index of 118 MiB (1.2 s) and GDBM with
     /// 136 MiB (1.4 s) lose, on virtual SSDs; on a hard disk, GDBM with 74 MiB (1.9 s).
