@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use foreread_control::what_if::{Candidate, DeviceTimes, FileView, PastAccess, predict};
+use foreread_control::what_if::{Candidate, DeviceTimes, Extra, FileView, PastAccess, predict};
 use model::Spec;
 use model::layout::FileLayout;
 use policy::cache::PAGE;
@@ -109,4 +109,25 @@ proptest! {
             "predicted {}, simulated {}", predicted.waited, outcome.stalled()
         );
     }
+}
+
+#[test]
+fn a_forward_trend_helps_where_the_kernel_does_not_read_ahead() {
+    let (_, device) = volume(700, 500);
+    let (cache, max_request) = (FILE, Pages::new(64));
+    let file = FileView { pages: FILE, folio_limit: Some(9), max_request, cache };
+    let gain = |window: u64, step: u64| {
+        let think = Nanos::from_micros(100);
+        let read = |number| PastAccess { first: number * step, pages: 4, think, mapped: false };
+        let outcome = |extra| {
+            let candidate = Candidate { window: Pages::new(window), extra };
+            predict((0..512).map(read), &file, &device, candidate, &Arc::default())
+        };
+        let along = outcome(Extra::AlongTrend(Nanos::from_millis(25)));
+        along.gain_over(&outcome(Extra::Nothing))
+    };
+    // POSIX_FADV_RANDOM is predicted as a window of one page.
+    assert!(gain(1, 4) > 2.0, "{}", gain(1, 4));
+    assert!((0.99..1.01).contains(&gain(32, 4)), "the kernel reads ahead: {}", gain(32, 4));
+    assert!(gain(32, 100) > 2.0, "it does not foresee these: {}", gain(32, 100));
 }

@@ -14,7 +14,7 @@ use units::{Bytes, Nanos, Pages};
 use super::{Candidate, DeviceTimes, Extra, FileView, PastAccess, PredictedOutcome};
 use crate::memory::WindowShare;
 use crate::trend::{Trend, TrendPlan};
-use crate::tuning::Tuning;
+use crate::tuning::{SINGLE_PAGE, Tuning};
 
 const STREAM: StreamId = StreamId(0);
 /// A replayed trend is assumed to continue, so nothing is skipped.
@@ -189,6 +189,8 @@ struct TrendReplay {
     interval: Nanos,
     next: Nanos,
     share: WindowShare,
+    /// Whether the kernel reads ahead, so that forward reads need no plan.
+    is_read_ahead: bool,
     /// Number of waits up to the last interval.
     waits: u64,
     tuning: Arc<Tuning>,
@@ -212,7 +214,7 @@ impl TrendReplay {
             self.trend.end(&plan);
         }
         if self.plan.is_none() {
-            let steps = self.trend.steps(true);
+            let steps = self.trend.steps(self.is_read_ahead);
             self.plan =
                 steps.map(|steps| TrendPlan::new(steps, now, NO_LIMIT, Arc::clone(&self.tuning)));
         }
@@ -280,6 +282,7 @@ impl WhatIfReplay {
                         interval,
                         next,
                         share,
+                        is_read_ahead: candidate.window > SINGLE_PAGE,
                         waits: 0,
                         tuning: Arc::clone(tuning),
                     }),
