@@ -16,7 +16,7 @@ use super::prime::{FilePriming, lately};
 use super::stream::{Stream, StreamKind};
 use super::trend::{TrendPlan, TrendSteps};
 use super::windows::file_view;
-use crate::tuning::Tuning;
+use crate::tuning::{SINGLE_PAGE, Tuning};
 use crate::what_if::{Candidate, DeviceTimes, Extra, PastAccess, predict};
 use policy::OpenFileId;
 
@@ -340,7 +340,7 @@ fn predict_trend(
     let window = stream.original.unwrap_or(facts.window);
     let file = file_view(facts, cache.max(window), bounds);
     // Under POSIX_FADV_RANDOM the kernel does not read ahead.
-    let window = if facts.random { Pages::new(1) } else { window };
+    let window = if facts.random { SINGLE_PAGE } else { window };
     let outcome = |extra| {
         predict(accesses.iter().copied(), &file, device, Candidate { window, extra }, tuning)
     };
