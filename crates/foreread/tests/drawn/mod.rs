@@ -137,7 +137,12 @@ impl Session<'_> {
         if !found {
             let lines: Vec<String> =
                 numbers.iter().map(|number| self.line(*number).shown()).collect();
-            let text = format!("one of these left {left:?}:\n{}", lines.join("\n"));
+            // The reason comes last, because a summary of the tests shows the last lines only.
+            let (first, seed, lines) = (numbers[0], self.seed, lines.join("\n"));
+            let text = format!(
+                "{lines}\none of these, from command {first} of FOREREAD_SEED={seed}, left {left:?}"
+            );
+            println!("{text}");
             self.failures.lock().unwrap().push(text);
         }
     }
