@@ -91,8 +91,9 @@ impl FilePriming {
     }
 
     /// Adds the number and the total time of waits over an interval. If several readers wait at
-    /// once, the lost time is at most the interval.
-    pub fn waited(&mut self, stalls: u64, stalled: Nanos, elapsed: Nanos) {
+    /// once, the lost time is at most the interval. `share` of it counts: the part that random
+    /// reads have of all waits for the device, as priming shortens no waits of streams.
+    pub fn waited(&mut self, stalls: u64, stalled: Nanos, share: f64, elapsed: Nanos) {
         if self.at.is_none() {
             // After a pass, avoided waits decay slowly and raise the rate for other files.
             let won = self.waits
@@ -106,7 +107,8 @@ impl FilePriming {
         } else {
             self.quiet += elapsed;
         }
-        self.rent = self.rent.and(Rent { stalls, stalled: stalled.min(elapsed).as_secs_f64() });
+        let stalled = share * stalled.min(elapsed).as_secs_f64();
+        self.rent = self.rent.and(Rent { stalls, stalled });
     }
 
     /// Returns the waits so far; none if readers waited for other files for most of the time
@@ -211,8 +213,8 @@ impl FilePriming {
         }
         self.at = Some(0);
         Some(format!(
-            "readers waited {stalled:.2} s for its pages; the {} that they have not read yet come \
-             in {cost:.2} s if read in order",
+            "waits for its pages have cost {stalled:.2} s; the {} that readers have not read yet \
+             come in {cost:.2} s if read in order",
             Bytes::new(missing * page.get()).rounded()
         ))
     }
@@ -265,11 +267,12 @@ mod tests {
     const PAGE: Bytes = Bytes::from_kib(4);
     const RATE: Bytes = Bytes::new(40_000_000);
 
-    fn waited(seconds: u64) -> FilePriming {
+    /// `share`: see [`FilePriming::waited`].
+    fn waited(seconds: u64, share: f64) -> FilePriming {
         let mut priming = FilePriming::default();
         for page in 0..seconds * 100 {
             priming.touch(page * 7 % 10_000, 1);
-            priming.waited(1, Nanos::from_millis(10), Nanos::from_millis(10));
+            priming.waited(1, Nanos::from_millis(10), share, Nanos::from_millis(10));
         }
         priming
     }
@@ -277,10 +280,12 @@ mod tests {
     #[test]
     fn it_begins_when_waiting_has_cost_a_part_of_it() {
         let file = Pages::new(204_800); // 800 MiB: 21 s
-        let begin =
-            |seconds, room| waited(seconds).begin(file, PAGE, RATE, Pages::new(room)).is_some();
-        assert!(!begin(9, 1 << 20) && begin(12, 1 << 20));
-        assert!(!begin(12, 1000), "it would not fit");
+        let begin = |seconds, share, room| {
+            waited(seconds, share).begin(file, PAGE, RATE, Pages::new(room)).is_some()
+        };
+        assert!(!begin(9, 1.0, 1 << 20) && begin(12, 1.0, 1 << 20));
+        assert!(!begin(12, 1.0, 1000), "it would not fit");
+        assert!(!begin(18, 0.5, 1 << 20) && begin(24, 0.5, 1 << 20), "half is a stream's");
     }
 
     #[test]
@@ -288,7 +293,7 @@ mod tests {
         let mut priming = FilePriming::default();
         for piece in 0..900_u64 {
             priming.touch(piece * 7 % 1000 * 64, 64);
-            priming.waited(2, Nanos::from_micros(2500), Nanos::from_micros(2500));
+            priming.waited(2, Nanos::from_micros(2500), 1.0, Nanos::from_micros(2500));
         }
         let file = Pages::new(64_000);
         let begin = |rate| priming.clone().begin(file, PAGE, Bytes::from_mib(rate), file).is_some();
@@ -299,7 +304,7 @@ mod tests {
     #[test]
     fn pages_that_are_primed_are_not_paid_for() {
         let (file, rate) = (Pages::new(10_000), Bytes::from_mib(100));
-        let mut priming = waited(1);
+        let mut priming = waited(1, 1.0);
         let cost = |priming: &FilePriming| {
             let (paid, price) = priming.paid_and_price(file, PAGE, rate);
             [paid, price].map(|seconds| (1e4 * seconds).round() / 1e4)
@@ -315,7 +320,7 @@ mod tests {
     #[test]
     fn what_the_operator_asked_for_is_read_once_if_it_fits() {
         let file = Pages::new(204_800);
-        let mut priming = waited(1);
+        let mut priming = waited(1, 1.0);
         assert_eq!(priming.begin_as_asked(file, Pages::new(100_000)), None, "it would not fit");
         assert!(priming.begin_as_asked(file, file).is_some());
         while priming.is_at_work() {
@@ -327,7 +332,7 @@ mod tests {
     #[test]
     fn all_that_is_missing_is_read_once() {
         let file = Pages::new(10_000);
-        let mut priming = waited(9);
+        let mut priming = waited(9, 1.0);
         assert_eq!(priming.worth(file), None, "it has not begun");
         priming.begin(file, PAGE, Bytes::from_mib(100), Pages::new(1 << 20)).expect("a beginning");
         assert!((0.9..=1.0).contains(&(priming.worth(file).expect("a worth") * 10_000.0)));
@@ -345,10 +350,10 @@ mod tests {
         assert!(!again(&mut priming), "once");
         // Reading all of it in order takes 1.02 s.
         for _ in 0..2 {
-            priming.waited(100, Nanos::from_secs(1), Nanos::from_secs(1));
+            priming.waited(100, Nanos::from_secs(1), 1.0, Nanos::from_secs(1));
         }
         assert!(!again(&mut priming));
-        priming.waited(100, Nanos::from_secs(1), Nanos::from_secs(1));
+        priming.waited(100, Nanos::from_secs(1), 1.0, Nanos::from_secs(1));
         assert!(again(&mut priming), "it was evicted");
     }
 
@@ -365,7 +370,7 @@ mod tests {
     #[test]
     fn what_was_won_counts_for_a_while() {
         let file = Pages::new(10_000);
-        let mut priming = waited(9);
+        let mut priming = waited(9, 1.0);
         priming.begin(file, PAGE, Bytes::from_mib(100), Pages::new(1 << 20)).expect("a beginning");
         while priming.is_at_work() {
             priming.due(file, &mut 2500.0);
@@ -373,7 +378,7 @@ mod tests {
         let waits = |priming: &FilePriming| (100.0 * priming.waits(file).0).round();
         for _ in 0..10 {
             assert!(waits(&priming) > 49.0);
-            priming.waited(0, Nanos::ZERO, Nanos::from_secs(1));
+            priming.waited(0, Nanos::ZERO, 1.0, Nanos::from_secs(1));
         }
         assert_eq!(waits(&priming), 50.0);
     }

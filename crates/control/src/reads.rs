@@ -153,7 +153,7 @@ impl BdiController {
             } else {
                 priming.waited_alone(random.stalls, stalled);
             }
-            priming.waited(random.stalls, stalled, elapsed);
+            priming.waited(random.stalls, stalled, waits.random_share, elapsed);
             if random.stalls > 0 {
                 self.siblings.on_wait(*file, facts.file_pages, now);
             }
@@ -294,6 +294,8 @@ impl BdiController {
             (stalls + one.stalls, one.stalled.saturating_add(stalled))
         });
         self.pace.waited(stalls, Nanos::new(stalled), elapsed);
+        let random = waits.random.values().map(|sum| sum.stalled).fold(0, u64::saturating_add);
+        waits.random_share = random as f64 / random.saturating_add(elsewhere.stalled).max(1) as f64;
         waits.primed = works;
         waits
     }
@@ -313,11 +315,15 @@ impl Sum {
     }
 }
 
-/// Waits of random reads by file, the pages of these files, and whether priming is active.
+/// Waits of readers over an interval.
 #[derive(Debug, Default)]
 struct Waits {
+    /// Waits of random reads by file, and the pages of these files.
     random: BTreeMap<FileKey, Sum>,
     pages: u64,
+    /// The part of all waits that these are, 0 to 1. Streams have the others.
+    random_share: f64,
+    /// Whether priming is active.
     primed: bool,
 }
 

@@ -202,7 +202,7 @@ mod tests {
         ) -> Self {
             for file in files.map(key) {
                 let mut priming = FilePriming::default();
-                priming.waited(waits, Nanos::from_millis(waits), time);
+                priming.waited(waits, Nanos::from_millis(waits), 1.0, time);
                 self.primings.insert(file, priming);
                 self.siblings.on_miss(file);
                 self.siblings.on_wait(file, pages, NOW);

@@ -11,7 +11,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/actuate", 2432),
     ("crates/batch", 1735),
     ("crates/bench", 5585),
-    ("crates/control", 10592),
+    ("crates/control", 10600),
     ("crates/daemon", 4923),
     ("crates/doctor", 4140),
     ("crates/experiment", 2705),
