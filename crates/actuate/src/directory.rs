@@ -6,7 +6,7 @@
 //! file only if it still has the inode that was listed.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use host::{DevNo, Root};
 use observe::{Holder, OpenFile};
-use policy::{ListedDirectory, ListedFile, following_siblings, reading_orders};
+use policy::{ListedFile, next_directories, reading_orders};
 use rustix::fs::{
     AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2, statat,
 };
@@ -27,9 +27,9 @@ use crate::{AccessRules, ActuateFailure};
 
 /// Directories with more entries are ignored, because listing them takes too long.
 const MAX_ENTRIES: usize = 1 << 16;
-/// Limits on the sibling directories that are listed, and on the files in all of them.
-const MAX_SIBLINGS: usize = 128;
-const MAX_SIBLING_FILES: usize = 1 << 14;
+/// Limits on the directories that are listed with it, and on the files in all of them.
+const MAX_NEXT: usize = 128;
+const MAX_NEXT_FILES: usize = 1 << 14;
 /// How long a positive check of the access rules stays valid after the process has exited: a
 /// program may start one process for each file.
 const GRANT_LIFETIME: Duration = Duration::from_secs(2);
@@ -42,7 +42,7 @@ pub struct Directory {
     file: OpenFile,
     /// The user id of the owner of that file, and its device as `stat(2)` reports it.
     owner: (u32, u64),
-    /// The directory of the file, then its siblings in the order in which the parent lists them.
+    /// The directory of the file, then those that the reader reads next.
     directories: Vec<OpenDirectory>,
     /// For each inode, the index of its directory and its index in that directory.
     places: BTreeMap<u64, (usize, usize)>,
@@ -52,7 +52,7 @@ pub struct Directory {
 /// An open directory, whose files are opened through its descriptor.
 #[derive(Debug)]
 struct OpenDirectory {
-    listed: ListedDirectory,
+    files: Vec<ListedFile>,
     descriptor: OwnedFd,
 }
 
@@ -66,18 +66,19 @@ struct Readers {
 }
 
 impl Directory {
-    /// Lists the directory of an open file; `path` is the path as its holder sees it. With
-    /// `with_siblings`, adds the directories that follow in its parent. Too large a directory has
-    /// no files. `None` if the directory no longer exists, or the access rules exclude the file.
+    /// Lists the directory of an open file; `path` is the path as its holder sees it. For a reader
+    /// that came from the directory `before` in the same parent, adds those that follow. Too large
+    /// a directory has no files. `None` if the directory no longer exists, or the access rules
+    /// exclude the file.
     pub fn find(
         root: &Root,
         limits: &AccessRules,
         file: &OpenFile,
         path: &str,
-        with_siblings: bool,
+        before: Option<&OsStr>,
     ) -> Option<Self> {
         let allowed = holders(root, limits, file).ok()?;
-        Self::find_with_holder(root, allowed.first()?.holder, file, path, with_siblings)
+        Self::find_with_holder(root, allowed.first()?.holder, file, path, before)
     }
 
     fn find_with_holder(
@@ -85,7 +86,7 @@ impl Directory {
         holder: &Holder,
         file: &OpenFile,
         path: &str,
-        with_siblings: bool,
+        before: Option<&OsStr>,
     ) -> Option<Self> {
         let (parent, name) = (Path::new(path).parent()?, Path::new(path).file_name()?);
         let top = root.path(format!("/proc/{}/root", holder.pid));
@@ -100,19 +101,15 @@ impl Directory {
             return None;
         }
         let owner = (stat.st_uid, stat.st_dev);
-        let own = parent.file_name().unwrap_or_default().to_owned();
-        let above = parent
-            .parent()
-            .filter(|_| with_siblings)
-            .and_then(|above| openat2(&top, above, flags, Mode::empty(), within).ok());
-        let followers = above.map_or_else(Vec::new, |above| siblings(&above, &own, owner));
-        let files = list(&descriptor)?;
-        let listed = ListedDirectory { name: own, is_listed_later: false, files };
-        let mut directories = vec![OpenDirectory { listed, descriptor }];
-        directories.extend(followers);
+        let next = before.zip(parent.parent()).and_then(|(before, above)| {
+            let above = openat2(&top, above, flags, Mode::empty(), within).ok()?;
+            Some(next_in_parent(&above, before, parent.file_name()?, owner))
+        });
+        let mut directories = vec![OpenDirectory { files: list(&descriptor)?, descriptor }];
+        directories.extend(next.unwrap_or_default());
         let mut places = BTreeMap::new();
         for (directory, number) in directories.iter().zip(0..) {
-            let inodes = directory.listed.files.iter().map(|(inode, _)| *inode).zip(0..);
+            let inodes = directory.files.iter().map(|(inode, _)| *inode).zip(0..);
             places.extend(inodes.map(|(inode, place)| (inode, (number, place))));
         }
         let readers = Readers { last: file.clone(), granted: Instant::now() };
@@ -153,8 +150,9 @@ impl Directory {
 
     /// Returns the inodes of the files in each order in which a program may read them.
     pub fn orders(&self) -> Vec<Vec<u64>> {
-        let listed: Vec<_> = self.directories.iter().map(|directory| &directory.listed).collect();
-        listed.split_first().map_or_else(Vec::new, |(own, siblings)| reading_orders(own, siblings))
+        let files: Vec<&[ListedFile]> =
+            self.directories.iter().map(|it| it.files.as_slice()).collect();
+        reading_orders(&files)
     }
 
     /// Opens the file with this inode, if it is still the listed one and the owner of the original
@@ -162,7 +160,7 @@ impl Directory {
     fn open(&self, inode: u64) -> Option<(OwnedFd, Bytes)> {
         let (directory, place) = *self.places.get(&inode)?;
         let directory = &self.directories[directory];
-        let (_, name) = &directory.listed.files[place];
+        let (_, name) = &directory.files[place];
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = openat(&directory.descriptor, name.as_os_str(), flags, Mode::empty()).ok()?;
         let stat = fstat(&file).ok()?;
@@ -173,9 +171,14 @@ impl Directory {
     }
 }
 
-/// Returns the directories that follow `own` in `above`, as listed or by name, and that the owner
-/// of the open file may search. Skips mount points.
-fn siblings(above: &OwnedFd, own: &OsString, owner: (u32, u64)) -> Vec<OpenDirectory> {
+/// Returns the directories in `above` that follow `own` for a reader that came from `before`, and
+/// that the owner of the open file may search. Skips mount points.
+fn next_in_parent(
+    above: &OwnedFd,
+    before: &OsStr,
+    own: &OsStr,
+    owner: (u32, u64),
+) -> Vec<OpenDirectory> {
     let Ok(entries) = Dir::read_from(above) else { return Vec::new() };
     let names: Vec<OsString> = entries
         .filter_map(Result::ok)
@@ -187,8 +190,7 @@ fn siblings(above: &OwnedFd, own: &OsString, owner: (u32, u64)) -> Vec<OpenDirec
     let within = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
     let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let (mut found, mut files) = (Vec::new(), 0);
-    let following = following_siblings(names, own).into_iter();
-    for (name, is_listed_later) in following.take(MAX_SIBLINGS) {
+    for name in next_directories(names, before, own).into_iter().take(MAX_NEXT) {
         let opened = openat2(above, name.as_os_str(), flags, Mode::empty(), within).ok();
         let Some(descriptor) = opened.filter(|descriptor| may_be_searched(descriptor, owner))
         else {
@@ -196,11 +198,10 @@ fn siblings(above: &OwnedFd, own: &OsString, owner: (u32, u64)) -> Vec<OpenDirec
         };
         let Some(listed) = list(&descriptor) else { continue };
         files += listed.len();
-        if files > MAX_SIBLING_FILES {
+        if files > MAX_NEXT_FILES {
             break;
         }
-        let listed = ListedDirectory { name, is_listed_later, files: listed };
-        found.push(OpenDirectory { listed, descriptor });
+        found.push(OpenDirectory { files: listed, descriptor });
     }
     found
 }
@@ -313,12 +314,12 @@ mod tests {
     }
 
     fn find(path: &Path) -> Option<Directory> {
-        find_with(&open_file(path), path, false)
+        find_with(&open_file(path), path, None)
     }
 
-    fn find_with(file: &OpenFile, path: &Path, with_siblings: bool) -> Option<Directory> {
-        let text = path.to_str().expect("a name");
-        Directory::find_with_holder(&Root::system(), &file.holders[0], file, text, with_siblings)
+    fn find_with(file: &OpenFile, path: &Path, before: Option<&str>) -> Option<Directory> {
+        let (text, before) = (path.to_str().expect("a name"), before.map(OsStr::new));
+        Directory::find_with_holder(&Root::system(), &file.holders[0], file, text, before)
     }
 
     #[test]
@@ -332,16 +333,19 @@ mod tests {
         }
         std::os::unix::fs::symlink(home.join("a"), home.join("z")).expect("a link");
         let path = home.join("b/1");
-        let found = find_with(&open_file(&path), &path, true).expect("found");
-        let inode = |name: &str| fs::metadata(home.join(name)).expect("a file").ino();
-        let named = &found.orders()[4];
-        assert_eq!(named.len(), 6, "earlier directories are not in the order by name");
-        let start = ["b/1", "b/2"].map(inode);
-        let end = ["c/1", "c/2", "d/1", "d/2"].map(inode);
-        assert_eq!(named[..2], start, "its own first");
-        assert_eq!(named[named.len() - 4..], end, "following directories, without the link");
-        assert_eq!(found.open(inode("d/2")).map(|(_, size)| size), Some(Bytes::new(1)));
-        assert_eq!(find(&path).expect("found").orders()[1], start);
+        let found = find_with(&open_file(&path), &path, Some("a")).expect("found");
+        let inode = |name: &Path| fs::metadata(home.join(name)).expect("a file").ino();
+        let entries = fs::read_dir(&home).expect("entries").map(|entry| entry.expect("an entry"));
+        let listed = entries.filter(|entry| entry.file_type().expect("a type").is_dir());
+        let listed = listed.map(|entry| entry.file_name()).collect();
+        let next = next_directories(listed, "a".as_ref(), "b".as_ref());
+        let files = std::iter::once("b".into()).chain(next).flat_map(|directory: OsString| {
+            ["1", "2"].map(|file| inode(&Path::new(&directory).join(file)))
+        });
+        assert_eq!(found.orders()[1], files.collect::<Vec<_>>(), "its own first, without the link");
+        let last = *found.orders()[1].last().expect("a file");
+        assert_eq!(found.open(last).map(|(_, size)| size), Some(Bytes::new(1)));
+        assert_eq!(find(&path).expect("found").orders()[1].len(), 2, "only its own");
     }
 
     #[test]
@@ -387,7 +391,7 @@ mod tests {
         assert!(find(&path("real/a")).is_some());
         let elsewhere =
             OpenFile { device: "8:1000".parse().expect("a number"), ..open_file(&path("real/a")) };
-        assert!(find_with(&elsewhere, &path("real/a"), false).is_none(), "another file system");
+        assert!(find_with(&elsewhere, &path("real/a"), None).is_none(), "another file system");
         std::os::unix::fs::symlink(path("real"), path("link")).expect("a link");
         assert!(find(&path("link/a")).is_none(), "no link is followed in the path");
     }
@@ -400,7 +404,7 @@ mod tests {
         let rule = format!("pid:{}", std::process::id()).parse().expect("a rule");
         let limits = AccessRules { deny: vec![rule], ..AccessRules::default() };
         let text = path.to_str().expect("a name");
-        assert!(Directory::find(&Root::system(), &limits, &open_file(&path), text, true).is_none());
+        assert!(Directory::find(&Root::system(), &limits, &open_file(&path), text, None).is_none());
     }
 
     #[test]

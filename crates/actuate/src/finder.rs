@@ -4,12 +4,12 @@
 //! system call blocks without a limit. The control loop must not block with it.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 
 use host::Root;
 use observe::OpenFile;
-use policy::is_next_in_tree;
+use policy::TreeWalk;
 
 use crate::{AccessRules, Directory};
 
@@ -36,12 +36,11 @@ impl Finder {
         let (ask, questions) = mpsc::sync_channel::<(OpenFile, String, bool)>(1);
         let (answer, answers) = mpsc::channel();
         std::thread::Builder::new().name("directories".to_owned()).spawn(move || {
-            let mut before = PathBuf::new();
-            for (file, path, may_list_siblings) in questions {
-                let directory = Path::new(&path).parent().unwrap_or(Path::new("/")).to_owned();
-                let with_siblings = may_list_siblings && is_next_in_tree(&before, &directory);
-                let found = Directory::find(&root, &limits, &file, &path, with_siblings);
-                before = directory;
+            let mut walk = TreeWalk::default();
+            for (file, path, may_list_next) in questions {
+                let directory = Path::new(&path).parent().unwrap_or(Path::new("/"));
+                let before = walk.go(directory).filter(|_| may_list_next);
+                let found = Directory::find(&root, &limits, &file, &path, before.as_deref());
                 if answer.send(found.map(|directory| (directory, path))).is_err() {
                     return;
                 }
@@ -51,13 +50,12 @@ impl Finder {
     }
 
     /// Requests the directory of an open file; `path` is the path as its holder sees it. With
-    /// `with_siblings`, also the directories that follow it if the reader walks through a tree.
-    /// Does nothing while an earlier request is pending.
-    pub fn ask(&mut self, file: &OpenFile, path: &str, with_siblings: bool) {
+    /// `with_next`, also the directories that follow it if the reader walks through a tree. Does
+    /// nothing while an earlier request is pending.
+    pub fn ask(&mut self, file: &OpenFile, path: &str, with_next: bool) {
         if !self.is_pending {
             // If the thread has exited, no directory is found.
-            self.is_pending =
-                self.ask.try_send((file.clone(), path.to_owned(), with_siblings)).is_ok();
+            self.is_pending = self.ask.try_send((file.clone(), path.to_owned(), with_next)).is_ok();
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -11,63 +11,61 @@ pub struct FileId(pub u32);
 /// The inode and the name of a regular file.
 pub type ListedFile = (u64, OsString);
 
-/// A directory and its regular files, in the order in which it lists them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ListedDirectory {
-    pub name: OsString,
-    /// True if the parent lists it after the directory whose siblings are wanted.
-    pub is_listed_later: bool,
-    pub files: Vec<ListedFile>,
-}
-
-/// Returns the inodes of the files of a directory and of its siblings in each order in which a
-/// program may read them. Files are ordered as listed, by name or by inode; directories as listed
-/// or by name. The last order is that of the names of the directory's own files, backward.
-pub fn reading_orders(own: &ListedDirectory, siblings: &[&ListedDirectory]) -> Vec<Vec<u64>> {
-    let mut named = siblings.to_vec();
-    named.retain(|sibling| sibling.name > own.name);
-    named.sort_by(|a, b| a.name.cmp(&b.name));
-    let listed = siblings.iter().copied().filter(|sibling| sibling.is_listed_later).collect();
-    // Without siblings, both orders are the same.
-    let following = if siblings.is_empty() { vec![listed] } else { vec![listed, named] };
-    let orders = following.into_iter().flat_map(|following| {
-        let directories: Vec<_> = std::iter::once(own).chain(following).collect();
-        [
-            in_order(&directories, |_, _| Ordering::Equal),
-            in_order(&directories, |a, b| a.1.cmp(&b.1)),
-            in_order(&directories, |a, b| a.0.cmp(&b.0)),
-        ]
-    });
-    orders.chain([in_order(&[own], |a, b| b.1.cmp(&a.1))]).collect()
+/// Returns the inodes of the files of these directories in each order in which a program may read
+/// them: as listed, by name or by inode. The last order is that of the names in the first
+/// directory, backward.
+pub fn reading_orders(directories: &[&[ListedFile]]) -> Vec<Vec<u64>> {
+    let first = &directories[..directories.len().min(1)];
+    vec![
+        in_order(directories, |_, _| Ordering::Equal),
+        in_order(directories, |a, b| a.1.cmp(&b.1)),
+        in_order(directories, |a, b| a.0.cmp(&b.0)),
+        in_order(first, |a, b| b.1.cmp(&a.1)),
+    ]
 }
 
 /// Returns the inodes of the files of these directories, sorted by `compare` within each directory.
 fn in_order(
-    directories: &[&ListedDirectory],
+    directories: &[&[ListedFile]],
     compare: impl Fn(&ListedFile, &ListedFile) -> Ordering,
 ) -> Vec<u64> {
     let sorted = directories.iter().flat_map(|directory| {
-        let mut files: Vec<&ListedFile> = directory.files.iter().collect();
+        let mut files: Vec<&ListedFile> = directory.iter().collect();
         files.sort_by(|a, b| compare(a, b));
         files.into_iter().map(|(inode, _)| *inode)
     });
     sorted.collect()
 }
 
-/// Returns the names of the directories that follow `own` among those that their parent lists: the
-/// later ones, each with true, then the earlier ones that follow by name.
-pub fn following_siblings(names: Vec<OsString>, own: &OsString) -> Vec<(OsString, bool)> {
-    let mut names = names;
-    let at = names.iter().position(|name| name == own).map_or(0, |at| at + 1);
-    let later = names.split_off(at).into_iter().map(|name| (name, true));
-    let by_name = names.into_iter().filter(|name| name > own).map(|name| (name, false));
-    later.chain(by_name).collect()
+/// A reader's way through a tree of directories.
+#[derive(Clone, Debug, Default)]
+pub struct TreeWalk {
+    before: PathBuf,
 }
 
-/// Returns whether a reader that read in `before` and then in `directory` walks through a tree:
-/// both directories have the same parent.
-pub fn is_next_in_tree(before: &Path, directory: &Path) -> bool {
-    before != directory && before.parent().is_some_and(|above| directory.parent() == Some(above))
+impl TreeWalk {
+    /// Goes on to a directory. Returns the name of the one before, if both have the same parent.
+    pub fn go(&mut self, directory: &Path) -> Option<OsString> {
+        let before = std::mem::replace(&mut self.before, directory.to_owned());
+        let parent = before.parent().filter(|_| before != directory)?;
+        (directory.parent() == Some(parent)).then(|| before.file_name())?.map(OsStr::to_owned)
+    }
+}
+
+/// Returns the directories that follow `own` for a reader that came from `before`: as their parent
+/// lists them in `names`, or by name if there are fewer between these two by name.
+pub fn next_directories(names: Vec<OsString>, before: &OsStr, own: &OsStr) -> Vec<OsString> {
+    let mut named = names.clone();
+    named.sort();
+    let distance = |names: &[OsString]| {
+        let place = |name| names.iter().position(|one| one == name);
+        place(own)?.checked_sub(place(before)?)
+    };
+    let by_name = distance(&named);
+    let is_by_name = by_name.is_some() && distance(&names).is_none_or(|one| Some(one) > by_name);
+    let names = if is_by_name { named } else { names };
+    let own = names.iter().position(|name| name == own);
+    names.into_iter().skip(own.map_or(0, |own| own + 1)).collect()
 }
 
 /// Directories as they list their entries, by path.
@@ -80,31 +78,22 @@ pub struct ListedTree {
 }
 
 impl ListedTree {
-    /// Returns the inodes of the files in a directory, and with `with_siblings` of those in the
-    /// directories that follow it in its parent, in each order in which a program may read them.
-    pub fn reading_orders(&self, directory: &Path, with_siblings: bool) -> Vec<Vec<u64>> {
-        let name = directory.file_name().unwrap_or_default().to_owned();
-        let siblings = if with_siblings { self.siblings(directory) } else { Vec::new() };
-        let files = self.files.get(directory).cloned().unwrap_or_default();
-        let own = ListedDirectory { name, is_listed_later: false, files };
-        reading_orders(&own, &siblings.iter().collect::<Vec<_>>())
+    /// Returns the inodes of the files in a directory, in each order in which a program may read
+    /// them. For a reader that came from `before`, the files in the next directories follow.
+    pub fn reading_orders(&self, directory: &Path, before: Option<&OsStr>) -> Vec<Vec<u64>> {
+        let own = self.files.get(directory).map_or(&[][..], Vec::as_slice);
+        let next = before.map(|before| self.next_directories(directory, before));
+        reading_orders(&[vec![own], next.unwrap_or_default()].concat())
     }
 
-    /// Returns the number of directories that follow a directory in its parent.
-    pub fn followers(&self, directory: &Path) -> u64 {
-        self.siblings(directory).len() as u64
-    }
-
-    fn siblings(&self, directory: &Path) -> Vec<ListedDirectory> {
-        let Some(above) = directory.parent() else { return Vec::new() };
-        let name = directory.file_name().unwrap_or_default().to_owned();
+    /// Returns the files of the directories that follow one for a reader that came from `before`.
+    pub fn next_directories(&self, directory: &Path, before: &OsStr) -> Vec<&[ListedFile]> {
+        let Some((above, own)) = directory.parent().zip(directory.file_name()) else {
+            return Vec::new();
+        };
         let names = self.directories.get(above).cloned().unwrap_or_default();
-        let following = following_siblings(names, &name).into_iter();
-        let siblings = following.filter_map(|(name, is_listed_later)| {
-            let files = self.files.get(&above.join(&name))?.clone();
-            Some(ListedDirectory { name, is_listed_later, files })
-        });
-        siblings.collect()
+        let next = next_directories(names, before, own).into_iter();
+        next.filter_map(|name| Some(self.files.get(&above.join(name))?.as_slice())).collect()
     }
 }
 
@@ -152,18 +141,23 @@ mod tests {
 
     #[test]
     fn files_are_read_as_listed_by_name_by_inode_or_backward() {
-        let own = ListedDirectory { files: files([(2, "a"), (1, "b")]), ..Default::default() };
-        let orders = reading_orders(&own, &[]);
+        let orders = reading_orders(&[&files([(2, "a"), (1, "b")])]);
         assert_eq!(orders, [[2, 1], [2, 1], [1, 2], [1, 2]]);
     }
 
     #[test]
     fn directories_follow_as_listed_or_by_name() {
-        let names = ["d", "b", "a", "c"].map(OsString::from).to_vec();
-        let following = following_siblings(names, &"b".into());
-        let expected = [("a", true), ("c", true), ("d", false)];
-        assert_eq!(following, expected.map(|(name, later)| (OsString::from(name), later)));
-        assert_eq!(following_siblings(Vec::new(), &"b".into()), []);
+        let next = |names: &[&str], before: &str, own: &str| {
+            let names = names.iter().map(OsString::from).collect();
+            next_directories(names, before.as_ref(), own.as_ref())
+        };
+        let listed = ["d", "b", "a", "c", "e"];
+        assert_eq!(next(&listed, "d", "b"), ["a", "c", "e"], "as listed");
+        assert_eq!(next(&listed, "a", "b"), ["c", "d", "e"], "by name");
+        assert_eq!(next(&listed, "d", "a"), ["c", "e"], "backward by name");
+        assert_eq!(next(&listed, "b", "d"), ["e"], "one between them by name, none as listed");
+        assert_eq!(next(&listed, "e", "d"), ["b", "a", "c", "e"], "in neither order");
+        assert_eq!(next(&[], "a", "b"), Vec::<OsString>::new());
     }
 
     #[test]
@@ -173,22 +167,23 @@ mod tests {
         for (path, inode) in [("/t/a", 10), ("/t/b", 20), ("/t/c", 30)] {
             listed.files.insert(path.into(), files([(inode + 1, "2"), (inode, "1")]));
         }
-        let tree = FileTree::new(listed, [(FileId(0), PathBuf::from("/t/a"), 10)]);
+        let tree = FileTree::new(listed, [(FileId(0), PathBuf::from("/t/c"), 30)]);
         let own = tree.directory(FileId(0)).unwrap();
-        assert_eq!(tree.listed.reading_orders(own, false)[0], [11, 10]);
-        let orders = tree.listed.reading_orders(own, true);
-        assert_eq!(orders[0], [11, 10, 31, 30, 21, 20], "all as listed");
-        assert_eq!(orders[4], [10, 11, 20, 21, 30, 31], "all by name");
-        assert_eq!((tree.directory(FileId(1)), tree.file(10)), (None, Some(FileId(0))));
-        assert_eq!(tree.file(11), None);
+        assert_eq!(tree.listed.reading_orders(own, None)[0], [31, 30]);
+        let orders = tree.listed.reading_orders(own, Some("a".as_ref()));
+        assert_eq!(orders[0], [31, 30, 21, 20], "as listed");
+        assert_eq!(orders[1], [30, 31, 20, 21], "the files by name");
+        assert_eq!((tree.directory(FileId(1)), tree.file(30)), (None, Some(FileId(0))));
+        assert_eq!(tree.file(31), None);
     }
 
     #[test]
     fn reading_in_a_sibling_directory_is_walking_a_tree() {
-        let is_next = |a: &str, b: &str| is_next_in_tree(Path::new(a), Path::new(b));
-        assert!(is_next("/srv/a", "/srv/b"));
-        assert!(!is_next("/srv/a", "/srv/a"), "the same directory");
-        assert!(!is_next("/srv/a", "/home/b") && !is_next("/srv/a", "/srv/b/c"));
-        assert!(!is_next("", "/srv"), "no directory was read before");
+        let mut walk = TreeWalk::default();
+        let mut go = |path: &str| walk.go(path.as_ref());
+        assert_eq!(go("/srv"), None, "no directory was read before");
+        assert_eq!([go("/srv/a"), go("/srv/a")], [None, None], "no other directory beside it");
+        assert_eq!([go("/srv/b"), go("/srv/c")], ["a", "b"].map(|name| Some(name.into())));
+        assert_eq!([go("/home/b"), go("/srv/b/c")], [None, None]);
     }
 }

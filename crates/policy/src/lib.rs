@@ -30,8 +30,7 @@ pub use cache::{
     Upcoming,
 };
 pub use directory::{
-    FileId, FileTree, ListedDirectory, ListedFile, ListedTree, following_siblings, is_next_in_tree,
-    reading_orders,
+    FileId, FileTree, ListedFile, ListedTree, TreeWalk, next_directories, reading_orders,
 };
 pub use entry::{Entry, Parameter, PolicyArgs, PolicyError};
 pub use event::{AccessEvent, EventKind, OpenFileId, Window};

@@ -106,7 +106,7 @@ mod tests {
         let paths = ["/a/2", "/b/3", "/a/1", "unknown"].map(Path::new);
         let tree = file_tree(&recording(&paths), (0..4).collect());
         let own = tree.directory(FileId(2)).unwrap();
-        assert_eq!(tree.listed.reading_orders(own, false)[..2], [[100, 102], [102, 100]]);
+        assert_eq!(tree.listed.reading_orders(own, None)[..2], [[100, 102], [102, 100]]);
         assert_eq!((tree.file(101), tree.directory(FileId(3))), (Some(FileId(1)), None));
     }
 }

@@ -248,7 +248,7 @@ fn host_the_next_miss_of_a_file_is_prefetched_while_it_is_awaited() {
     let path = stage.point().join("runs");
     let path = path.to_str().expect("a path");
     let (root, rules) = (Root::system(), AccessRules::default());
-    let directory = Directory::find(&root, &rules, &fixture.watched, path, false);
+    let directory = Directory::find(&root, &rules, &fixture.watched, path, None);
     let directory = Arc::new(directory.expect("a directory"));
     // Eight pages from the second one on.
     let range = (Bytes::new(PAGE), Bytes::new(8 * PAGE));

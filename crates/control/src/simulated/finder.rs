@@ -1,8 +1,6 @@
 //! Finds directories in a simulated file system, as a thread of the live back end does.
 
-use std::path::PathBuf;
-
-use policy::{FileId, FileTree, OpenFileId, is_next_in_tree};
+use policy::{FileId, FileTree, OpenFileId, TreeWalk};
 use units::Nanos;
 
 use super::file_key;
@@ -17,16 +15,16 @@ const READS_PER_DIRECTORY: u64 = 2;
 /// Lists a directory in one step, and returns it in a later one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SimulatedFinder {
-    /// The directory that was listed last.
-    before: PathBuf,
+    /// The directories that were listed.
+    walk: TreeWalk,
     /// The result, and when it is complete.
     found: Option<(Nanos, Listing)>,
 }
 
 impl SimulatedFinder {
-    /// Requests the directory of an open file, with its siblings if true, unless an earlier request
-    /// has not been answered. Returns the answer to that request, once it is complete. `read_time`
-    /// is the time of a read.
+    /// Requests the directory of an open file, with those that follow it if true, unless an earlier
+    /// request has not been answered. Returns the answer to that request, once it is complete.
+    /// `read_time` is the time of a read.
     pub fn find(
         &mut self,
         tree: &FileTree,
@@ -39,15 +37,15 @@ impl SimulatedFinder {
             self.found = (!is_complete).then(|| (at, found.clone()));
             return is_complete.then_some(found);
         }
-        let (open_file, file, may_list_siblings) = wanted?;
+        let (open_file, file, may_list_next) = wanted?;
         let directory = tree.directory(file)?;
-        let with_siblings = may_list_siblings && is_next_in_tree(&self.before, directory);
-        directory.clone_into(&mut self.before);
-        let orders = tree.listed.reading_orders(directory, with_siblings).into_iter();
+        let before = self.walk.go(directory).filter(|_| may_list_next);
+        let orders = tree.listed.reading_orders(directory, before.as_deref()).into_iter();
         let key = |inode| tree.file(inode).map_or(FileKey(UNREAD_DEVICE_NUMBER, inode), file_key);
         let orders = orders.map(|order| order.into_iter().map(key).collect()).collect();
-        let others = if with_siblings { tree.listed.followers(directory) } else { 0 };
-        let at = now + read_time * (READS_PER_DIRECTORY * others);
+        let others =
+            before.map_or_else(Vec::new, |it| tree.listed.next_directories(directory, &it));
+        let at = now + read_time * (READS_PER_DIRECTORY * others.len() as u64);
         self.found = Some((at, Listing { file: open_file, orders }));
         None
     }
@@ -55,6 +53,8 @@ impl SimulatedFinder {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use policy::ListedTree;
 
     use super::*;
