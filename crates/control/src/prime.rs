@@ -49,6 +49,9 @@ pub(super) struct FilePriming {
     /// All waits of readers, and those until the last complete pass.
     rent: Rent,
     rent_before: Rent,
+    /// The part of these waits that counts towards the start, in seconds, since the last complete
+    /// pass.
+    paid: f64,
     /// The recent wait time before priming, in seconds per second.
     waits: f64,
     /// The number of waits while nothing was primed, and their total time in seconds.
@@ -91,8 +94,9 @@ impl FilePriming {
     }
 
     /// Adds the number and the total time of waits over an interval. If several readers wait at
-    /// once, the lost time is at most the interval. `share` of it counts: the part that random
-    /// reads have of all waits for the device, as priming shortens no waits of streams.
+    /// once, the lost time is at most the interval. `share` of it counts towards the start: the
+    /// part that random reads have of all waits for the device. The other waits are streams', which
+    /// priming does not shorten.
     pub fn waited(&mut self, stalls: u64, stalled: Nanos, share: f64, elapsed: Nanos) {
         if self.at.is_none() {
             // After a pass, avoided waits decay slowly and raise the rate for other files.
@@ -107,8 +111,9 @@ impl FilePriming {
         } else {
             self.quiet += elapsed;
         }
-        let stalled = share * stalled.min(elapsed).as_secs_f64();
+        let stalled = stalled.min(elapsed).as_secs_f64();
         self.rent = self.rent.and(Rent { stalls, stalled });
+        self.paid += share * stalled;
     }
 
     /// Returns the waits so far; none if readers waited for other files for most of the time
@@ -144,11 +149,11 @@ impl FilePriming {
         self.is_wanted().then(|| self.waits / (file.get() as f64).max(1.0))
     }
 
-    /// Returns the time that readers waited beyond that of reading the same pages in order, and the
+    /// Returns the waits that count, beyond the time to read the same pages in order, and the
     /// time to read the rest in order, in seconds. `rate` is in bytes per second.
     pub fn paid_and_price(&self, file: Pages, page: Bytes, rate: Bytes) -> (f64, f64) {
         let in_order = |pages: u64| in_order(pages, page, rate);
-        let paid = self.rent.since(self.rent_before).stalled - in_order(self.count - self.primed);
+        let paid = self.paid - in_order(self.count - self.primed);
         (paid, in_order(file.get().saturating_sub(self.count)))
     }
 
@@ -213,8 +218,8 @@ impl FilePriming {
         }
         self.at = Some(0);
         Some(format!(
-            "waits for its pages have cost {stalled:.2} s; the {} that readers have not read yet \
-             come in {cost:.2} s if read in order",
+            "readers waited {stalled:.2} s for its pages; the {} that they have not read yet come \
+             in {cost:.2} s if read in order",
             Bytes::new(missing * page.get()).rounded()
         ))
     }
@@ -237,7 +242,7 @@ impl FilePriming {
         let finished = at >= file.get();
         self.at = (!finished).then_some(at);
         if finished {
-            (self.rent_before, self.times) = (self.rent, self.times + 1);
+            (self.rent_before, self.paid, self.times) = (self.rent, 0.0, self.times + 1);
         }
         due
     }
