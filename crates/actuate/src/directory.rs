@@ -27,7 +27,7 @@ use crate::{AccessRules, ActuateFailure};
 
 /// Directories with more entries are ignored, because listing them takes too long.
 const MAX_ENTRIES: usize = 1 << 16;
-/// Limits on the directories that are listed with it, and on the files in all of them.
+/// Limits on the directories that are listed in addition to that of the file, and on their files.
 const MAX_NEXT: usize = 128;
 const MAX_NEXT_FILES: usize = 1 << 14;
 /// How long a positive check of the access rules stays valid after the process has exited: a
@@ -332,16 +332,15 @@ mod tests {
             }
         }
         std::os::unix::fs::symlink(home.join("a"), home.join("z")).expect("a link");
-        let path = home.join("b/1");
-        let found = find_with(&open_file(&path), &path, Some("a")).expect("found");
         let inode = |name: &Path| fs::metadata(home.join(name)).expect("a file").ino();
         let entries = fs::read_dir(&home).expect("entries").map(|entry| entry.expect("an entry"));
         let listed = entries.filter(|entry| entry.file_type().expect("a type").is_dir());
-        let listed = listed.map(|entry| entry.file_name()).collect();
-        let next = next_directories(listed, "a".as_ref(), "b".as_ref());
-        let files = std::iter::once("b".into()).chain(next).flat_map(|directory: OsString| {
-            ["1", "2"].map(|file| inode(&Path::new(&directory).join(file)))
-        });
+        let listed: Vec<OsString> = listed.map(|entry| entry.file_name()).collect();
+        let path = home.join(&listed[1]).join("1");
+        let found = find_with(&open_file(&path), &path, listed[0].to_str()).expect("found");
+        let files = listed[1..]
+            .iter()
+            .flat_map(|directory| ["1", "2"].map(|file| inode(&Path::new(directory).join(file))));
         assert_eq!(found.orders()[1], files.collect::<Vec<_>>(), "its own first, without the link");
         let last = *found.orders()[1].last().expect("a file");
         assert_eq!(found.open(last).map(|(_, size)| size), Some(Bytes::new(1)));

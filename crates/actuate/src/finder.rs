@@ -37,9 +37,9 @@ impl Finder {
         let (answer, answers) = mpsc::channel();
         std::thread::Builder::new().name("directories".to_owned()).spawn(move || {
             let mut walk = TreeWalk::default();
-            for (file, path, may_list_next) in questions {
+            for (file, path, with_next) in questions {
                 let directory = Path::new(&path).parent().unwrap_or(Path::new("/"));
-                let before = walk.go(directory).filter(|_| may_list_next);
+                let before = walk.go(directory).filter(|_| with_next);
                 let found = Directory::find(&root, &limits, &file, &path, before.as_deref());
                 if answer.send(found.map(|directory| (directory, path))).is_err() {
                     return;

@@ -86,7 +86,7 @@ pub struct DirectoryQuery {
     /// The latest first; none if no directory is wanted.
     pub files: Vec<OpenFileId>,
     /// Whether to list also the directories that follow, if the reader walks through a tree.
-    pub with_siblings: bool,
+    pub with_next: bool,
 }
 
 /// A file that a reader is expected to read soon.

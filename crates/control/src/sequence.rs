@@ -171,9 +171,9 @@ impl Sequences {
         if device.rotates && !self.may_gain_on_a_disk(lately, now, device) {
             return DirectoryQuery::default();
         }
-        let with_siblings = !device.rotates || self.trial.is_some();
+        let with_next = !device.rotates || self.trial.is_some();
         let files = self.begun.iter().rev().take(few).map(|one| one.key).collect();
-        DirectoryQuery { files, with_siblings }
+        DirectoryQuery { files, with_next }
     }
 
     /// Returns whether the readers of these files may be faster on a rotating disk.

@@ -423,7 +423,7 @@ impl EventSource for SimulatedBackend<'_> {
         if let Some(tree) = self.ctx.file_tree() {
             let read = |key: OpenFileId| Some((key, *self.machine.files.get(&stream(key)?)?));
             let open = query.files.iter().find_map(|key| read(*key));
-            let wanted = open.map(|(key, file)| (key, file, query.with_siblings));
+            let wanted = open.map(|(key, file)| (key, file, query.with_next));
             let DeviceCompletions { reads, time, .. } = self.ctx.completions();
             let read_time = time.scaled(1.0 / reads.max(1) as f64);
             return self.machine.finder.find(tree, wanted, self.ctx.now(), read_time);

@@ -392,7 +392,7 @@ impl EventSource for LiveBackend {
         });
         let bdi = self.bdi(bdi)?;
         if let Some((file, path)) = open {
-            bdi.finder.ask(&file, &path, query.with_siblings);
+            bdi.finder.ask(&file, &path, query.with_next);
         }
         let (directory, path) = bdi.finder.found()?;
         let file = directory.file().clone();

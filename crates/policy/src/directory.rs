@@ -37,7 +37,8 @@ fn in_order(
     sorted.collect()
 }
 
-/// A reader's way through a tree of directories.
+/// The directories that were listed on a device, one after another. If a single reader goes through
+/// a tree, they show its way.
 #[derive(Clone, Debug, Default)]
 pub struct TreeWalk {
     before: PathBuf,
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_lists_a_directory_with_its_siblings() {
+    fn a_tree_lists_a_directory_with_those_that_follow() {
         let mut listed = ListedTree::default();
         listed.directories.insert("/t".into(), ["a", "c", "b"].map(OsString::from).to_vec());
         for (path, inode) in [("/t/a", 10), ("/t/b", 20), ("/t/c", 30)] {

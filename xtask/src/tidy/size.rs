@@ -8,10 +8,10 @@ use super::source::SourceFile;
 /// Maximum number of non-test lines of Rust by package, including comments and blank lines. A
 /// change that adds a capability raises its row; one that removes code lowers it.
 const LINES_MAX: &[(&str, usize)] = &[
-    ("crates/actuate", 2432),
+    ("crates/actuate", 2431),
     ("crates/batch", 1735),
     ("crates/bench", 5585),
-    ("crates/control", 10600),
+    ("crates/control", 10617),
     ("crates/daemon", 4923),
     ("crates/doctor", 4140),
     ("crates/experiment", 2705),
@@ -21,7 +21,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/model", 7480),
     ("crates/observe", 3160),
     ("crates/pg", 2775),
-    ("crates/policy", 6353),
+    ("crates/policy", 6341),
     ("crates/profile", 8818),
     ("crates/report", 8285),
     ("crates/reproduce", 1700),

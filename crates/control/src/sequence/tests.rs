@@ -148,11 +148,11 @@ fn adjacent_files_are_left_to_a_rotating_disk_for_two_seconds() {
 }
 
 #[test]
-fn on_a_rotating_disk_siblings_are_listed_for_a_reader_of_files_in_order_only() {
+fn on_a_rotating_disk_further_directories_are_listed_for_a_reader_of_files_in_order_only() {
     let mut sequences = begun(0..64);
     let asks = |sequences: &Sequences, device| {
         let query = sequences.wants(TICK * 8, device);
-        (!query.files.is_empty()).then_some(query.with_siblings)
+        (!query.files.is_empty()).then_some(query.with_next)
     };
     assert_eq!([DISK, FLASH].map(|device| asks(&sequences, device)), [Some(false), Some(true)]);
     sequences.list(OpenFileId::new(63), vec![files(0..70)], |_| None, TICK * 8, DISK);

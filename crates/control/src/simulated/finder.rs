@@ -37,9 +37,9 @@ impl SimulatedFinder {
             self.found = (!is_complete).then(|| (at, found.clone()));
             return is_complete.then_some(found);
         }
-        let (open_file, file, may_list_next) = wanted?;
+        let (open_file, file, with_next) = wanted?;
         let directory = tree.directory(file)?;
-        let before = self.walk.go(directory).filter(|_| may_list_next);
+        let before = self.walk.go(directory).filter(|_| with_next);
         let orders = tree.listed.reading_orders(directory, before.as_deref()).into_iter();
         let key = |inode| tree.file(inode).map_or(FileKey(UNREAD_DEVICE_NUMBER, inode), file_key);
         let orders = orders.map(|order| order.into_iter().map(key).collect()).collect();
