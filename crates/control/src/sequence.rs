@@ -87,6 +87,8 @@ pub(super) struct Sequences {
     failed_attempts: u32,
     /// Moving average of file sizes in pages; 0 before the first file.
     typical: f64,
+    /// Sizes of the last files, in pages.
+    sizes: VecDeque<u64>,
     /// State of the file that was examined last.
     facts: Option<FileState>,
     tuning: Arc<Tuning>,
@@ -147,10 +149,22 @@ impl Sequences {
             self.begun.retain(|one| one.key != key);
             return;
         }
-        let pages = facts.file_pages.get() as f64;
-        let known = if self.typical == 0.0 { pages } else { self.typical };
-        self.typical = known + 0.1 * (pages - known);
+        let pages = facts.file_pages.get();
+        let known = if self.typical == 0.0 { pages as f64 } else { self.typical };
+        self.typical = known + 0.1 * (pages as f64 - known);
+        if self.sizes.len() == 2 * self.tuning.few_samples as usize {
+            self.sizes.pop_front();
+        }
+        self.sizes.push_back(pages);
         self.facts = Some(facts);
+    }
+
+    /// Returns the median size of the last files that were seen: a single large one would make each
+    /// unseen file count as thousands of pages. 0 before the first file.
+    fn usual_size(&self) -> u64 {
+        let mut sizes: Vec<u64> = self.sizes.iter().copied().collect();
+        sizes.sort_unstable();
+        sizes.get(sizes.len() / 2).copied().unwrap_or_default()
     }
 
     /// Returns the state of the file examined last, whose cache limits the prefetches.
@@ -276,7 +290,7 @@ impl Sequences {
         let came = current.at.saturating_sub(current.before);
         (current.before, current.pace) = (current.at, came.max(current.pace - current.pace / 4));
         self.passed += came;
-        let pages = self.pages_per_file().get();
+        let pages = self.usual_size().clamp(1, self.pages_per_file().get());
         let unseen = if pages <= self.tuning.piece_pages { came * pages } else { 0 };
         self.judge(now);
         unseen

@@ -204,6 +204,18 @@ fn of_a_large_file_the_start_is_read() {
 }
 
 #[test]
+fn a_single_large_file_among_small_ones_does_not_count() {
+    let mut sequences = begun(0..8);
+    for pages in [4, 1000, 5, 6, 1000, 4, 5] {
+        sequences.on_open_file(OpenFileId::new(7), facts(pages, false));
+    }
+    sequences.list(OpenFileId::new(7), vec![files(0..1000)], |_| None, TICK, FLASH);
+    due(&mut sequences);
+    sequences.on_file_begun(key(10), OpenFileId::new(10), TICK);
+    assert_eq!(sequences.interval(TICK, 0), 3 * 5, "three files of the median size");
+}
+
+#[test]
 fn as_much_is_read_as_of_the_last_files() {
     let wanted = |read: u64| {
         let mut sequences = begun(0..8);
