@@ -9,8 +9,8 @@
 //! the waits have reached half of the price. A program that exits earlier loses nothing; if it
 //! exits when the waits reach the price, little was read in vain. Once they have reached it, bursts
 //! find out how fast the device can prime, or the rest is read at once if that takes at most
-//! `observation_time`. Only waits that reading the same
-//! pages in order would have avoided count.
+//! `observation_time`. Only waits count that reading the same pages in order would have avoided. Of
+//! those while streams wait, too, only the random reads' share counts.
 
 use std::sync::Arc;
 
