@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout)]
 
 mod miss_prefetcher;
+mod overlay;
 mod stage;
 
 use std::collections::HashSet;
@@ -33,6 +34,15 @@ fn only(reader: &Reader) -> AccessRules {
 
 fn kib(kib: u64) -> Bytes {
     Bytes::from_kib(kib)
+}
+
+/// Waits up to ten seconds until the condition holds; returns whether it does.
+fn soon(holds: impl Fn() -> bool) -> bool {
+    let since = Instant::now();
+    while !holds() && since.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    holds()
 }
 
 #[test]
@@ -255,11 +265,7 @@ fn host_a_mapped_file_without_a_descriptor_is_prefetched() {
     };
     assert_eq!(cached(), Pages::ZERO);
     assert_eq!(prefetch(&actuator), Ok(Bytes::from_mib(1)));
-    let since = Instant::now();
-    while cached() < Pages::new(256) && since.elapsed() < Duration::from_secs(10) {
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    assert_eq!(cached(), Pages::new(256));
+    assert!(soon(|| cached() == Pages::new(256)), "{:?}", cached());
     drop(mapping);
     assert_eq!(prefetch(&actuator), Err(ActuateFailure::Gone));
 }

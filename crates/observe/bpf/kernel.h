@@ -112,6 +112,8 @@ enum bpf_func_id {
 #define S_IFREG 0100000
 #define S_IFBLK 0060000
 
+#define OVERLAYFS_SUPER_MAGIC 0x794c7630
+
 struct backing_dev_info {
 	unsigned long ra_pages;
 	char dev_name[64];
@@ -139,6 +141,7 @@ struct dentry {
 
 struct super_block {
 	u32 s_dev;
+	unsigned long s_magic;
 	struct backing_dev_info *s_bdi;
 } CORE;
 
@@ -252,6 +255,7 @@ struct file {
 	struct inode *f_inode;
 	struct address_space *f_mapping;
 	struct file_ra_state f_ra;
+	void *private_data;
 } CORE;
 
 struct kuid {

@@ -8,10 +8,12 @@ char LICENSE[] SEC("license") = "GPL";
 #define VM_EXEC 4
 
 /* The bdi that a file's window comes from, as inode_to_bdi() of the kernel finds it. */
-INLINE const struct backing_dev_info *bdi_of(struct inode *inode, u32 kind)
+INLINE struct backing_dev_info *bdi_of(struct inode *inode, u32 kind, u32 copied)
 {
-	if (kind != S_IFBLK)
-		return inode->i_sb->s_bdi;
+	if (kind != S_IFBLK) {
+		struct super_block *super = GET(inode, i_sb, copied);
+		return GET(super, s_bdi, copied);
+	}
 	u64 behind = __builtin_preserve_field_info(((struct bdev_inode *)0)->vfs_inode,
 						   FIELD_BYTE_OFFSET);
 	const struct block_device *bdev = (void *)inode - behind;
@@ -31,37 +33,76 @@ INLINE const struct backing_dev_info *bdi_of(struct inode *inode, u32 kind)
 	return bdi;
 }
 
-/* Completes and writes `record`, in which the caller has set the descriptor or mapping. */
-INLINE void hand_out(struct bpf_iter_meta *meta, struct task_struct *task, struct file *file,
+/* Completes and writes `record`, in which the caller has set the descriptor or mapping, its process
+ * and what belongs to the descriptor. `file` is the one that is read. */
+INLINE void hand_out(struct bpf_iter_meta *meta, struct file *file, u32 copied,
 		     struct open_file_record *record)
 {
-	u32 kind = file->f_inode->i_mode & S_IFMT;
+	struct inode *named = GET(file, f_inode, copied);
+	u32 kind = GET(named, i_mode, copied) & S_IFMT;
 	if (kind != S_IFREG && kind != S_IFBLK)
 		return;
 	/* For a disk, f_inode is its /dev node; the mapping's inode has the rest. */
-	struct inode *inode = file->f_mapping->host;
+	struct address_space *mapping = GET(file, f_mapping, copied);
+	struct inode *inode = GET(mapping, host, copied);
+	struct super_block *super = GET(inode, i_sb, copied);
 	record->file = (u64)file;
-	record->inode = file->f_inode->i_ino;
-	record->size_bytes = inode->i_size;
-	record->position_bytes = file->f_pos;
-	record->cgroup = task->cgroups->dfl_cgrp->kn->id;
-	record->device = kind == S_IFBLK ? inode->i_rdev : inode->i_sb->s_dev;
-	record->pid = task->tgid;
-	record->uid = task->real_cred->uid.val;
-	record->mode = file->f_mode;
-	record->flags = file->f_flags;
-	record->ra_pages = file->f_ra.ra_pages;
-	record->previous_bytes = file->f_ra.prev_pos;
+	record->inode = GET(named, i_ino, copied);
+	record->size_bytes = GET(inode, i_size, copied);
+	record->device = kind == S_IFBLK ? GET(inode, i_rdev, copied) : GET(super, s_dev, copied);
+	record->mode = GET(file, f_mode, copied);
+	record->ra_pages = GET(file, f_ra.ra_pages, copied);
+	record->previous_bytes = GET(file, f_ra.prev_pos, copied);
 	record->kind = kind;
-	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), task->group_leader->comm);
-	const struct backing_dev_info *bdi = bdi_of(inode, kind);
+	struct backing_dev_info *bdi = bdi_of(inode, kind, copied);
 	if (bdi) {
-		unsigned long ra_pages = 0;
-		bpf_probe_read_kernel(&ra_pages, sizeof(ra_pages), &bdi->ra_pages);
-		record->bdi_ra_pages = ra_pages;
+		record->bdi_ra_pages = GET(bdi, ra_pages, COPIED);
 		bpf_probe_read_kernel_str(record->bdi, sizeof(record->bdi), bdi->dev_name);
 	}
 	bpf_seq_write(meta->seq, record, sizeof(*record));
+}
+
+INLINE u32 is_overlay(struct file *file, u32 copied)
+{
+	struct inode *inode = GET(file, f_inode, copied);
+	struct super_block *super = GET(inode, i_sb, copied);
+	return GET(super, s_magic, copied) == OVERLAYFS_SUPER_MAGIC;
+}
+
+/* The open file on a layer from which an open file on overlayfs is read. NULL if it has none, as
+ * with O_PATH. */
+INLINE struct file *layer_of(struct file *file, u32 copied)
+{
+	void *layers = GET(file, private_data, copied);
+	/* Since Linux 6.13, as f_ref, `private_data` is a structure. It begins with the open file and
+	 * the one that replaces it after the file was copied to the upper layer. The types of a
+	 * module are not looked up, so the structure is not declared. */
+	if (!HAS(file, f_ref) || !layers)
+		return layers;
+	struct file *first_and_copy[2] = {};
+	bpf_probe_read_kernel(first_and_copy, sizeof(first_and_copy), layers);
+	return first_and_copy[1] ? first_and_copy[1] : first_and_copy[0];
+}
+
+/* Lists an open file of a process. One on overlayfs is listed as the open file that is read instead:
+ * that one has the window, and advice on the descriptor goes to it. */
+INLINE void list(struct bpf_iter_meta *meta, struct task_struct *task, struct file *file,
+		 struct open_file_record *record)
+{
+	record->position_bytes = file->f_pos;
+	record->flags = file->f_flags;
+	record->cgroup = task->cgroups->dfl_cgrp->kn->id;
+	record->pid = task->tgid;
+	record->uid = task->real_cred->uid.val;
+	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), task->group_leader->comm);
+	struct file *layer = is_overlay(file, LOADED) ? layer_of(file, LOADED) : NULL;
+	/* A layer may be an overlay itself. The kernel allows two. */
+	if (layer && is_overlay(layer, COPIED))
+		layer = layer_of(layer, COPIED);
+	if (layer)
+		hand_out(meta, layer, COPIED, record);
+	else
+		hand_out(meta, file, LOADED, record);
 }
 
 SEC("iter/task_file")
@@ -71,7 +112,7 @@ int list_open_files(struct bpf_iter__task_file *ctx)
 	struct file *file = ctx->file;
 	struct open_file_record record = { .fd = ctx->fd };
 	if (task && file)
-		hand_out(ctx->meta, task, file, &record);
+		list(ctx->meta, task, file, &record);
 	return 0;
 }
 
@@ -89,6 +130,6 @@ int list_mapped_files(struct bpf_iter__task_vma *ctx)
 		.executable = (area->vm_flags & VM_EXEC) != 0,
 	};
 	if (file)
-		hand_out(ctx->meta, task, file, &record);
+		list(ctx->meta, task, file, &record);
 	return 0;
 }

@@ -7,8 +7,9 @@
 //! A program may map a file and close its descriptor. Such open files are listed by an iterator
 //! over the mappings of a process (`task_vma`, Linux 6.2 and later).
 //!
-//! A file on overlayfs is read through another open file on a lower layer, which belongs to no
-//! process. Only the upper one is listed, whose window is not used. Its mappings are not listed.
+//! A file on overlayfs is read through another open file, on one of the layers, which has no
+//! descriptor. That one is listed, with the descriptor of the file on overlayfs: the kernel passes
+//! its advice on. Mappings of such files are not listed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -36,7 +37,7 @@ const MAPPED_PROGRAM: &str = "list_mapped_files";
 const FMODE_READ: u32 = 1 << 0;
 const FMODE_WRITE: u32 = 1 << 1;
 const FMODE_RANDOM: u32 = 1 << 12;
-/// An open file on a lower layer of overlayfs.
+/// An open file on a layer of overlayfs.
 const FMODE_BACKING: u32 = 1 << 25;
 
 /// `S_IFBLK`, the inode type of a block device.

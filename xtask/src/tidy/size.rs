@@ -36,7 +36,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/vdisk", 3780),
     ("crates/workload", 4335),
     ("python", 625),
-    ("xtask", 8434),
+    ("xtask", 8460),
 ];
 
 /// Returns a complaint about each package that exceeds its limit.

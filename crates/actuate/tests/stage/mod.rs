@@ -86,6 +86,13 @@ impl Stage {
         path
     }
 
+    /// Returns whether the file system could be unmounted. It is mounted again.
+    pub fn remount(&self) -> bool {
+        let point = self.point();
+        let point = point.to_str().expect("a name");
+        run("umount", &[point]) && run("mount", &[self.node.to_str().expect("a name"), point])
+    }
+
     pub fn lease(&self) -> BdiLease {
         let storage = resolve(&Root::system(), &self.point()).expect("storage");
         let dirs = Dirs::under(self.dir.path());
@@ -130,7 +137,7 @@ fn attach(path: &Path) -> std::io::Result<LoopDevice> {
     LoopDevice::set_up(find_free()?, file.as_fd(), Bytes::new(4096))
 }
 
-fn run(program: &str, arguments: &[&str]) -> bool {
+pub fn run(program: &str, arguments: &[&str]) -> bool {
     let quiet = Stdio::null;
     let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
     let mut command = Command::new(program);

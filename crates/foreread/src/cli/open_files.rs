@@ -156,10 +156,12 @@ impl Refreshed {
         match all {
             0 => "no file is open with another window".to_owned(),
             _ if would => format!("{done} of {all} open files with another window would get it"),
-            _ if self.files.iter().all(|one| matches!(one.fate, ChangeState::Keeps)) => format!(
-                "{all} open files keep another window until they are reopened: --open-files \
-                 refreshes them"
-            ),
+            _ if self.files.iter().all(|one| matches!(one.fate, ChangeState::Keeps)) => {
+                let keep = if all == 1 { "file keeps" } else { "files keep" };
+                format!(
+                    "{all} open {keep} another window until reopened: --open-files refreshes this"
+                )
+            }
             _ => format!("{done} of {all} open files with another window now have the new one"),
         }
     }

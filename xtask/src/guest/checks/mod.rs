@@ -2,6 +2,7 @@
 
 mod arrays;
 mod doctor;
+mod overlay;
 mod owners;
 mod persist;
 mod power;
@@ -26,6 +27,7 @@ pub const ALL: &[GuestCheck] = &[
     GuestCheck { name: "guest_sets_what_raid5_has", run: tunables::of_raid5 },
     GuestCheck { name: "guest_sets_what_controllers_have", run: tunables::of_controllers },
     GuestCheck { name: "guest_holds_the_sync_speed", run: tunables::sync_speed },
+    GuestCheck { name: "guest_reaches_open_files_on_overlayfs", run: overlay::open_file },
     GuestCheck { name: "guest_sweeps_a_raid5", run: arrays::sweep },
     GuestCheck { name: "guest_tuned_takes_a_child_profile", run: owners::tuned },
     GuestCheck { name: "guest_nfs_mounts_get_what_nfs_conf_says", run: owners::nfs },
