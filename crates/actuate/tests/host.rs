@@ -3,6 +3,7 @@
 // Skipped tests print their reason.
 #![allow(clippy::print_stdout)]
 
+mod directory;
 mod miss_prefetcher;
 mod overlay;
 mod stage;

@@ -354,8 +354,7 @@ impl BdiActuator {
         self.miss_prefetcher.stop(&files);
     }
 
-    /// Sets the directory whose files are prefetched. While this directory is held, its file system
-    /// cannot be unmounted.
+    /// Sets the directory whose files are prefetched.
     pub fn set_directory(&mut self, directory: Option<Directory>) {
         self.directory = directory.map(Arc::new);
     }

@@ -55,7 +55,7 @@ RestrictSUIDSGID=yes
 LockPersonality=yes
 MemoryDenyWriteExecute=yes
 SystemCallArchitectures=native
-SystemCallFilter=@system-service bpf perf_event_open pidfd_open pidfd_getfd
+SystemCallFilter=@system-service bpf perf_event_open pidfd_open pidfd_getfd open_by_handle_at
 SystemCallFilter=~@mount @swap @reboot @module @raw-io @clock
 LimitMEMLOCK=infinity
 # Not MemoryMax: what it has the kernel read ahead counts as its own. It keeps to such a limit, but

@@ -6,6 +6,7 @@ pub mod advice_filter;
 pub mod cachestat;
 pub mod child;
 pub mod extents;
+pub mod file_handle;
 pub mod hold;
 pub mod input;
 pub mod lock;

@@ -8,7 +8,7 @@ use super::source::SourceFile;
 /// Maximum number of non-test lines of Rust by package, including comments and blank lines. A
 /// change that adds a capability raises its row; one that removes code lowers it.
 const LINES_MAX: &[(&str, usize)] = &[
-    ("crates/actuate", 2431),
+    ("crates/actuate", 2483),
     ("crates/batch", 1735),
     ("crates/bench", 5585),
     ("crates/control", 10617),
@@ -28,7 +28,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/sim", 5396),
     ("crates/stats", 1180),
     ("crates/study", 8495),
-    ("crates/sys", 2065),
+    ("crates/sys", 2137),
     ("crates/testkit", 798),
     ("crates/trace", 6215),
     ("crates/tunables", 5765),
