@@ -6,7 +6,7 @@
 //! file only if it still has the inode that was listed.
 //!
 //! No directory stays open, because its file system could not be unmounted. It is opened by a file
-//! handle each time. A file system without such handles has no directories here.
+//! handle each time. On a file system without file handles, no directory is found.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -16,16 +16,17 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use host::{DevNo, MountInfo, Root, parse_mountinfo};
+use host::{DevNo, Root};
 use observe::{Holder, OpenFile};
 use policy::{ListedFile, next_directories, reading_orders};
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2, statat,
+    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat2, statat,
 };
 use sys::file_handle::FileHandle;
 use units::Bytes;
 
 use crate::actuator::{Actuator, largest_piece, read_ahead};
+use crate::mounted::{MountedFileSystem, reopen};
 use crate::reach::holders;
 use crate::{AccessRules, ActuateFailure};
 
@@ -46,6 +47,7 @@ pub struct Directory {
     file: OpenFile,
     /// The user id of the owner of that file, and its device as `stat(2)` reports it.
     owner: (u32, u64),
+    file_system: MountedFileSystem,
     /// The directory of the file, then those that the reader reads next.
     directories: Vec<WalkedDirectory>,
     /// For each inode, the index of its directory and its index in that directory.
@@ -125,7 +127,8 @@ impl Directory {
         }
         let readers = Readers { last: file.clone(), granted: Instant::now() };
         let (file, readers) = (file.clone(), Mutex::new(readers));
-        Some(Self { file, owner, directories, places, readers })
+        let file_system = MountedFileSystem::find(root, file.device)?;
+        Some(Self { file, owner, file_system, directories, places, readers })
     }
 
     /// Updates the last reader: the last of these open files that is in the directory.
@@ -141,7 +144,7 @@ impl Directory {
     /// Checks the access rules for the last reader. If this reader has exited, its last check stays
     /// valid for [`GRANT_LIFETIME`].
     fn check(&self, root: &Root, limits: &AccessRules) -> Result<(), ActuateFailure> {
-        limits.check_mount(root, self.file.device)?;
+        limits.check_mount(root, &self.file.mounted_devices())?;
         if !limits.select_processes() {
             return Ok(());
         }
@@ -166,31 +169,17 @@ impl Directory {
         reading_orders(&files)
     }
 
-    /// Opens any directory of the file system, through which the files are opened.
-    fn open(&self, root: &Root) -> Option<OpenDirectories<'_>> {
-        let device = self.file.device;
-        // In a container, process 1 has the host's mounts.
-        let own_or_host = |process| open_mounted(root, process, device);
-        let file_system = ["self", "1"].into_iter().find_map(own_or_host)?;
-        Some(OpenDirectories { directory: self, file_system, last: None })
+    /// Opens the file system, through which the files are opened.
+    fn open<'a>(&'a self, root: &'a Root) -> Option<OpenDirectories<'a>> {
+        let file_system = self.file_system.open(root)?;
+        Some(OpenDirectories { root, directory: self, file_system, last: None })
     }
-}
-
-/// Opens a directory at which a process has mounted the file system of this device.
-fn open_mounted(root: &Root, process: &str, device: DevNo) -> Option<OwnedFd> {
-    let table = root.read(format!("/proc/{process}/mountinfo")).ok()?;
-    let mut mounts = parse_mountinfo(&table).into_iter().filter(|info| info.device == device);
-    let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let open = |info: MountInfo| {
-        let path = format!("/proc/{process}/root{}", info.mount.point.display());
-        rustix::fs::open(root.path(path), flags, Mode::empty()).ok()
-    };
-    mounts.find_map(open)
 }
 
 /// Opens the files of a directory. While it exists, their file system cannot be unmounted, so it
 /// must be dropped soon.
 struct OpenDirectories<'a> {
+    root: &'a Root,
     directory: &'a Directory,
     file_system: OwnedFd,
     /// The directory of the last file: its index, and its descriptor if it could be opened.
@@ -209,14 +198,17 @@ impl OpenDirectories<'_> {
         }
         let descriptor = self.last.as_ref()?.1.as_ref()?;
         let (_, name) = &directory.files[place];
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = openat(descriptor, name.as_os_str(), flags, Mode::empty()).ok()?;
+        // Only a regular file is opened for reading: opening a device may have effects.
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let within = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+        let file = openat2(descriptor, name.as_os_str(), flags, Mode::empty(), within).ok()?;
         let stat = fstat(&file).ok()?;
         let (owner, device) = self.directory.owner;
         let same = stat.st_ino == inode && stat.st_dev == device && is_regular(&stat);
         let readable = stat.st_uid == owner || stat.st_mode & 0o004 != 0;
         let size = Bytes::new(stat.st_size.max(0).unsigned_abs());
-        (same && readable).then_some((file, size))
+        let opened = || reopen(self.root, &file, OFlags::empty());
+        (same && readable).then(opened).flatten().map(|file| (file, size))
     }
 }
 
@@ -343,6 +335,7 @@ mod tests {
             id: OpenFileId::new(1),
             kind: FileKind::Regular,
             device: DevNo::from_raw(stat.dev()),
+            overlay: None,
             inode: stat.ino(),
             bdi: None,
             size: Bytes::new(stat.len()),

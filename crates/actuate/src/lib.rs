@@ -12,6 +12,7 @@ mod exact;
 mod finder;
 mod limits;
 mod miss_prefetcher;
+mod mounted;
 mod opens;
 mod outcome;
 mod own;

@@ -28,11 +28,11 @@ pub struct AccessRules {
 }
 
 impl AccessRules {
-    /// Checks the rules for mounts.
-    pub(crate) fn check_mount(&self, root: &Root, device: DevNo) -> Result<(), ActuateFailure> {
+    /// Checks the rules for the mounts of these devices, which are those of one open file.
+    pub(crate) fn check_mount(&self, root: &Root, devices: &[DevNo]) -> Result<(), ActuateFailure> {
         let table = root.read("/proc/self/mountinfo").unwrap_or_default();
-        let mounts: Vec<MountInfo> =
-            parse_mountinfo(&table).into_iter().filter(|info| info.device == device).collect();
+        let mut mounts = parse_mountinfo(&table);
+        mounts.retain(|info| devices.contains(&info.device));
         let is_at = |path: &Path| mounts.iter().any(|info| info.mount.point == path);
         let named = |rules: &[AccessRule]| {
             let hit = |rule: &&AccessRule| matches!(rule, AccessRule::Mount(path) if is_at(path));
@@ -231,7 +231,9 @@ mod tests {
         let root = Root::at(dir.path());
         let check = |device: &str, allow: &[&str], deny: &[&str]| {
             let limits = AccessRules { allow: rules(allow), deny: rules(deny) };
-            limits.check_mount(&root, device.parse().expect("a device"))
+            let devices: Vec<DevNo> =
+                device.split(' ').map(|one| one.parse().expect("a device")).collect();
+            limits.check_mount(&root, &devices)
         };
         let remote = ActuateFailure::Remote { fstype: "fuse.sshfs".to_owned() };
         assert_eq!(check("0:40", &[], &[]), Err(remote));
@@ -239,7 +241,10 @@ mod tests {
         assert_eq!(check("8:1", &["mount:/remote"], &[]), Err(ActuateFailure::NotAllowed));
         assert_eq!(check("8:1", &["user:7"], &[]), Ok(()), "processes are checked separately");
         let rule = AccessRule::Mount("/data".into());
-        assert_eq!(check("8:1", &[], &["mount:/data"]), Err(ActuateFailure::Denied(rule)));
+        let denied = Err(ActuateFailure::Denied(rule));
+        assert_eq!(check("8:1", &[], &["mount:/data"]), denied);
+        assert_eq!(check("8:1 0:50", &[], &["mount:/data"]), denied, "the layer of an overlay");
+        assert_eq!(check("8:2 8:1", &["mount:/data"], &[]), Ok(()), "an overlay");
     }
 
     proptest! {

@@ -323,7 +323,8 @@ impl Worker {
         let awaited = self.shared.lock().awaited.remove(&(miss.device, miss.inode));
         let Some(AwaitedFile { directory, range }) = awaited else { return };
         match self.actuator.prefetch_files(&directory, &[(miss.inode, range)]) {
-            Ok(asked) => self.shared.count(asked),
+            Ok(asked) if asked > Bytes::ZERO => self.shared.count(asked),
+            Ok(_) => {}
             Err(why) => self.shared.lock().done.missed.push((directory.file().clone(), why)),
         }
     }

@@ -67,7 +67,7 @@ pub(crate) fn holders<'a>(
     limits: &AccessRules,
     file: &'a OpenFile,
 ) -> Result<Vec<HolderProcess<'a>>, ActuateFailure> {
-    limits.check_mount(root, file.device)?;
+    limits.check_mount(root, &file.mounted_devices())?;
     let mut allowed = Vec::new();
     let own = std::process::id();
     // This process holds duplicates of other processes' files, so it does not count as a holder.

@@ -151,6 +151,7 @@ impl Positions {
                 id: OpenFileId::new(self.met),
                 kind: FileKind::Regular,
                 device: DevNo::from_raw(file.dev()),
+                overlay: None,
                 inode: file.ino(),
                 bdi: Some(storage.bdi.clone()),
                 size: Bytes::new(file.len()),

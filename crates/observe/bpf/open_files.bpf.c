@@ -62,11 +62,15 @@ INLINE void hand_out(struct bpf_iter_meta *meta, struct file *file, u32 copied,
 	bpf_seq_write(meta->seq, record, sizeof(*record));
 }
 
-INLINE u32 is_overlay(struct file *file, u32 copied)
+/* The device of the overlayfs that a regular file is on; 0 if it is on another file system. */
+INLINE u32 overlay_of(struct file *file, u32 copied)
 {
 	struct inode *inode = GET(file, f_inode, copied);
 	struct super_block *super = GET(inode, i_sb, copied);
-	return GET(super, s_magic, copied) == OVERLAYFS_SUPER_MAGIC;
+	if ((GET(inode, i_mode, copied) & S_IFMT) != S_IFREG ||
+	    GET(super, s_magic, copied) != OVERLAYFS_SUPER_MAGIC)
+		return 0;
+	return GET(super, s_dev, copied);
 }
 
 /* The open file on a layer from which an open file on overlayfs is read. NULL if it has none, as
@@ -95,9 +99,10 @@ INLINE void list(struct bpf_iter_meta *meta, struct task_struct *task, struct fi
 	record->pid = task->tgid;
 	record->uid = task->real_cred->uid.val;
 	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), task->group_leader->comm);
-	struct file *layer = is_overlay(file, LOADED) ? layer_of(file, LOADED) : NULL;
+	record->overlay = overlay_of(file, LOADED);
+	struct file *layer = record->overlay ? layer_of(file, LOADED) : NULL;
 	/* A layer may be an overlay itself. The kernel allows two. */
-	if (layer && is_overlay(layer, COPIED))
+	if (layer && overlay_of(layer, COPIED))
 		layer = layer_of(layer, COPIED);
 	if (layer)
 		hand_out(meta, layer, COPIED, record);

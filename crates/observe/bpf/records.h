@@ -22,11 +22,13 @@ struct open_file_record {
 	u32 bdi_ra_pages;
 	u32 kind;           /* i_mode & S_IFMT */
 	u32 executable;     /* whether the mapping is */
+	u32 overlay;        /* device of the overlayfs through which it was opened; 0 if none */
+	u32 zero;
 	char comm[16];
 	char bdi[64];
 };
 
-_Static_assert(sizeof(struct open_file_record) == 184, "src/record.rs has the same");
+_Static_assert(sizeof(struct open_file_record) == 192, "src/record.rs has the same");
 
 /* What an event is. */
 enum {

@@ -9,7 +9,8 @@
 //!
 //! A file on overlayfs is read through another open file, on one of the layers, which has no
 //! descriptor. That one is listed, with the descriptor of the file on overlayfs: the kernel passes
-//! its advice on. Mappings of such files are not listed.
+//! its advice on. Mappings of such files are not listed. Before Linux 6.13, neither is the copy
+//! that is read after another process has written to the file: the original is still listed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -104,6 +105,9 @@ pub struct OpenFile {
     /// The device of its file system, as in `/proc/self/mountinfo`, or the disk itself. `stat(2)`
     /// reports another one on btrfs.
     pub device: DevNo,
+    /// The device of the overlayfs through which it was opened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overlay: Option<DevNo>,
     /// The inode; for a disk, that of the node in `/dev`.
     pub inode: u64,
     /// The bdi that it got its window from.
@@ -131,6 +135,11 @@ impl OpenFile {
     pub fn is_only_mapped(&self) -> bool {
         let is_mapping = |holder: &Holder| matches!(holder.handle, Handle::Mapping { .. });
         !self.holders.is_empty() && self.holders.iter().all(is_mapping)
+    }
+
+    /// Returns the devices of the file systems whose mounts it was opened through.
+    pub fn mounted_devices(&self) -> Vec<DevNo> {
+        [self.device].into_iter().chain(self.overlay).collect()
     }
 
     /// Returns whether its window differs from that of files that are opened now.
@@ -375,6 +384,7 @@ fn open_file(record: &OpenFileRecord) -> OpenFile {
             _ => FileKind::Regular,
         },
         device: device(record.device),
+        overlay: (record.overlay != 0).then(|| device(record.overlay)),
         inode: record.inode,
         bdi: BdiId::new(&text(&record.bdi)),
         size: Bytes::new(record.size_bytes),

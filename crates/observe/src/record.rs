@@ -26,11 +26,13 @@ pub(crate) struct OpenFileRecord {
     pub bdi_ra_pages: u32,
     pub kind: u32,
     pub executable: u32,
+    pub overlay: u32,
+    pub zero: u32,
     pub comm: [u8; 16],
     pub bdi: [u8; 64],
 }
 
-const _: () = assert!(size_of::<OpenFileRecord>() == 184);
+const _: () = assert!(size_of::<OpenFileRecord>() == 192);
 
 /// `struct event_record`: one event.
 #[repr(C)]
@@ -152,8 +154,9 @@ mod tests {
 
     #[test]
     fn too_few_bytes_are_no_record() {
-        assert!(OpenFileRecord::read(&[0; 183]).is_none());
-        let mut bytes = [0; 185];
+        const SIZE: usize = size_of::<OpenFileRecord>();
+        assert!(OpenFileRecord::read(&[0; SIZE - 1]).is_none());
+        let mut bytes = [0; SIZE + 1];
         bytes[0] = 7;
         assert_eq!(OpenFileRecord::read(&bytes).expect("a record").file, 7);
     }

@@ -8,7 +8,7 @@ use super::source::SourceFile;
 /// Maximum number of non-test lines of Rust by package, including comments and blank lines. A
 /// change that adds a capability raises its row; one that removes code lowers it.
 const LINES_MAX: &[(&str, usize)] = &[
-    ("crates/actuate", 2483),
+    ("crates/actuate", 2534),
     ("crates/batch", 1735),
     ("crates/bench", 5585),
     ("crates/control", 10617),
@@ -19,7 +19,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/foreread", 12075),
     ("crates/host", 5505),
     ("crates/model", 7480),
-    ("crates/observe", 3160),
+    ("crates/observe", 3171),
     ("crates/pg", 2775),
     ("crates/policy", 6341),
     ("crates/profile", 8818),

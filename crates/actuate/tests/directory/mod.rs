@@ -8,7 +8,7 @@ use host::Root;
 use sys::cachestat::mincore;
 use units::{Bytes, Pages};
 
-use crate::stage::{Reader, Stage};
+use crate::stage::{Reader, Stage, run};
 
 const SIZE: usize = 16 << 10;
 
@@ -52,6 +52,11 @@ fn host_files_of_a_directory_are_prefetched_and_it_is_not_kept_open() {
     reader.end();
     assert!(stage.remount(), "the directory keeps nothing open");
     assert_eq!(prefetch(b), Bytes::new(SIZE as u64), "it is found again");
+    let point = stage.point();
+    let point = point.to_str().expect("a name");
+    assert!(run("mount", &["-t", "tmpfs", "none", point]));
+    assert_eq!(prefetch(b), Bytes::ZERO, "another mount hides it");
+    assert!(run("umount", &[point]));
     assert!(stage.remount());
     fs::remove_dir_all(stage.point().join("dir")).expect("removed");
     assert_eq!(prefetch(b), Bytes::ZERO);
