@@ -113,6 +113,7 @@ impl Directory {
         if !is_same_file(root, holder, file, &stat) {
             return None;
         }
+        let file_system = MountedFileSystem::find(root, file.device)?;
         let owner = (stat.st_uid, stat.st_dev);
         let next = before.zip(parent.parent()).and_then(|(before, above)| {
             let above = openat2(&top, above, flags, Mode::empty(), within).ok()?;
@@ -127,7 +128,6 @@ impl Directory {
         }
         let readers = Readers { last: file.clone(), granted: Instant::now() };
         let (file, readers) = (file.clone(), Mutex::new(readers));
-        let file_system = MountedFileSystem::find(root, file.device)?;
         Some(Self { file, owner, file_system, directories, places, readers })
     }
 
@@ -207,8 +207,10 @@ impl OpenDirectories<'_> {
         let same = stat.st_ino == inode && stat.st_dev == device && is_regular(&stat);
         let readable = stat.st_uid == owner || stat.st_mode & 0o004 != 0;
         let size = Bytes::new(stat.st_size.max(0).unsigned_abs());
-        let opened = || reopen(self.root, &file, OFlags::empty());
-        (same && readable).then(opened).flatten().map(|file| (file, size))
+        if !same || !readable {
+            return None;
+        }
+        Some((reopen(self.root, file.as_fd(), OFlags::empty()).ok()?, size))
     }
 }
 

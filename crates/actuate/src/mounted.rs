@@ -1,6 +1,6 @@
 //! A mounted file system, through which the directories of prefetched files are opened.
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use host::{DevNo, Root, parse_mountinfo};
@@ -31,7 +31,7 @@ impl MountedFileSystem {
     }
 
     /// Opens the directory at which it is mounted. `None` if it was unmounted, or if another mount
-    /// hides it. Does not block, because no server is queried on the way.
+    /// hides it. Since Linux 5.12, no server is queried on the way, so this does not block.
     pub(crate) fn open(&self, root: &Root) -> Option<OwnedFd> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let top = root.path(format!("/proc/{}/root", self.process));
@@ -47,13 +47,14 @@ impl MountedFileSystem {
         let status = statx(&found, "", asked, StatxFlags::MNT_ID).ok()?;
         let is_it =
             status.stx_mask & StatxFlags::MNT_ID.bits() != 0 && status.stx_mnt_id == self.mount;
-        is_it.then(|| reopen(root, &found, OFlags::DIRECTORY)).flatten()
+        if is_it { reopen(root, found.as_fd(), OFlags::DIRECTORY).ok() } else { None }
     }
 }
 
 /// Opens the file of an `O_PATH` descriptor for reading.
-pub(crate) fn reopen(root: &Root, file: &OwnedFd, flags: OFlags) -> Option<OwnedFd> {
-    let path = root.path(format!("/proc/self/fd/{}", file.as_fd().as_raw_fd()));
+pub(crate) fn reopen(root: &Root, file: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let path = root.path(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    // O_NONBLOCK, so as not to wait for the holder of a lease.
     let flags = flags | OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    open(path, flags, Mode::empty()).ok()
+    open(path, flags, Mode::empty())
 }

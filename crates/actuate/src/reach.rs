@@ -9,6 +9,7 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
+use crate::mounted::reopen;
 use crate::{AccessRules, ActuateFailure};
 
 /// A duplicate of a descriptor of another process. While it exists, the file stays open, its locks
@@ -25,12 +26,8 @@ impl DupFd {
     /// Opens a mapped file that was found and confirmed. The result is another open file than the
     /// mapped one, so it can only be used to prefetch.
     pub(crate) fn open_mapped(self, root: &Root) -> Result<Self, ActuateFailure> {
-        let path = root.path(format!("/proc/self/fd/{}", self.descriptor.as_raw_fd()));
-        // O_NONBLOCK, so as not to wait for the holder of a lease.
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
-        let opened = open(path, flags, Mode::empty());
-        let descriptor =
-            opened.map_err(|errno| ActuateFailure::from_errno("open", self.pid, errno))?;
+        let descriptor = reopen(root, self.descriptor.as_fd(), OFlags::empty())
+            .map_err(|errno| ActuateFailure::from_errno("open", self.pid, errno))?;
         Ok(Self { descriptor, pid: self.pid })
     }
 }

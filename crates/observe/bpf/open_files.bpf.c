@@ -33,8 +33,7 @@ INLINE struct backing_dev_info *bdi_of(struct inode *inode, u32 kind, u32 copied
 	return bdi;
 }
 
-/* Completes and writes `record`, in which the caller has set the descriptor or mapping, its process
- * and what belongs to the descriptor. `file` is the one that is read. */
+/* Completes and writes `record`, in which the caller has set all that is not read from `file`. */
 INLINE void hand_out(struct bpf_iter_meta *meta, struct file *file, u32 copied,
 		     struct open_file_record *record)
 {

@@ -137,7 +137,7 @@ impl OpenFile {
         !self.holders.is_empty() && self.holders.iter().all(is_mapping)
     }
 
-    /// Returns the devices of the file systems whose mounts it was opened through.
+    /// Returns the device of its file system, and that of the overlayfs if there is one.
     pub fn mounted_devices(&self) -> Vec<DevNo> {
         [self.device].into_iter().chain(self.overlay).collect()
     }

@@ -159,7 +159,7 @@ impl Refreshed {
             _ if self.files.iter().all(|one| matches!(one.fate, ChangeState::Keeps)) => {
                 let keep = if all == 1 { "file keeps" } else { "files keep" };
                 format!(
-                    "{all} open {keep} another window until reopened: --open-files refreshes this"
+                    "{all} open {keep} another window until reopened; --open-files sets the new one"
                 )
             }
             _ => format!("{done} of {all} open files with another window now have the new one"),
