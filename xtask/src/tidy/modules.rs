@@ -1,4 +1,5 @@
-//! Checks that the modules of a crate do not use each other in cycles.
+//! Checks that the modules of a crate do not use each other in cycles, and that a `mod` line names
+//! each file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use super::source::SourceFile;
 /// Path of a module in its crate.
 type Module = Vec<String>;
 
-/// Returns every cycle of modules with a common parent, one per line.
+/// Returns every cycle of modules with a common parent, and every file that no `mod` line names.
 pub fn complaints(files: &[SourceFile]) -> Vec<String> {
     let mut packages: BTreeMap<&Path, Vec<&SourceFile>> = BTreeMap::new();
     for file in files.iter().filter(|file| file.module.is_some()) {
@@ -27,7 +28,22 @@ pub fn complaints(files: &[SourceFile]) -> Vec<String> {
         .map(|(package, cycle)| {
             format!("{}: modules use each other: {}", package.display(), cycle.join(", "))
         })
+        .chain(files.iter().filter(|file| !is_compiled(file, files)).map(|file| {
+            format!("{}: no `mod` line names this file, so it is not compiled", file.path.display())
+        }))
         .collect()
+}
+
+/// Returns whether a file is the root of a crate, or its parent module names it.
+fn is_compiled(file: &SourceFile, files: &[SourceFile]) -> bool {
+    let Some((name, parent)) = file.module.as_ref().and_then(|module| module.split_last()) else {
+        return true;
+    };
+    let names = |item: &Item| matches!(item, Item::Mod(declared) if declared.ident == name);
+    let is_parent = |other: &&SourceFile| {
+        other.package == file.package && other.module.as_deref() == Some(parent)
+    };
+    files.iter().filter(is_parent).any(|other| other.items.iter().any(names))
 }
 
 /// The modules of a crate, the items that each declares, and the modules that each uses.
@@ -305,19 +321,30 @@ fn paths_in(tokens: TokenStream, found: &mut Vec<Vec<String>>) {
 mod tests {
     use super::*;
 
-    /// Returns the cycles of a crate with modules `a` and `b`, both of which the root exports.
-    fn cycles(a: &str, b: &str) -> Vec<Vec<String>> {
-        let root = "pub mod a; pub mod b; pub use a::A; pub use b::B;";
-        let files = [("", root), ("a", a), ("b", b)].map(|(module, code)| SourceFile {
-            path: PathBuf::new(),
+    fn file(module: &str, code: &str) -> SourceFile {
+        SourceFile {
+            path: format!("{module}.rs").into(),
             package: PathBuf::new(),
             module: Some(
                 Some(module.to_owned()).filter(|name| !name.is_empty()).into_iter().collect(),
             ),
             items: syn::parse_file(code).unwrap().items,
             lines: 0,
-        });
+        }
+    }
+
+    /// Returns the cycles of a crate with modules `a` and `b`, both of which the root exports.
+    fn cycles(a: &str, b: &str) -> Vec<Vec<String>> {
+        let root = "pub mod a; pub mod b; pub use a::A; pub use b::B;";
+        let files = [file("", root), file("a", a), file("b", b)];
         Tree::of(&files.iter().collect::<Vec<_>>()).cycles()
+    }
+
+    #[test]
+    fn a_file_that_no_module_names_is_found() {
+        let files = [file("", "mod a;"), file("a", ""), file("b", "")];
+        let found = complaints(&files);
+        assert!(found.len() == 1 && found[0].starts_with("b.rs: no `mod` line"), "{found:?}");
     }
 
     #[test]

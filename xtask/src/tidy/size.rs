@@ -11,8 +11,8 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/actuate", 2534),
     ("crates/batch", 1735),
     ("crates/bench", 5585),
-    ("crates/control", 10617),
-    ("crates/daemon", 4923),
+    ("crates/control", 10669),
+    ("crates/daemon", 4927),
     ("crates/doctor", 4140),
     ("crates/experiment", 2705),
     ("crates/fleet", 1725),
@@ -36,7 +36,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/vdisk", 3780),
     ("crates/workload", 4335),
     ("python", 625),
-    ("xtask", 8460),
+    ("xtask", 8478),
 ];
 
 /// Returns a complaint about each package that exceeds its limit.

@@ -14,7 +14,7 @@ pub struct SourceFile {
     /// Directory of the package: `crates/units`.
     pub package: PathBuf,
     /// Module path in the crate: `["text", "hint"]`; empty for `lib.rs` and `main.rs`. `None` for
-    /// examples and build scripts, which are separate crates.
+    /// examples, build scripts and `src/bin`, which are separate crates.
     pub module: Option<Vec<String>>,
     /// Items, without those for tests.
     pub items: Vec<Item>,
@@ -73,7 +73,9 @@ fn parse(root: &Path, package: &Path, path: &Path) -> Result<SourceFile> {
     Ok(SourceFile {
         path: path.strip_prefix(root).unwrap_or(path).to_owned(),
         package: package.strip_prefix(root).unwrap_or(package).to_owned(),
-        module: path.strip_prefix(package.join("src")).ok().map(module),
+        module: (path.strip_prefix(package.join("src")).ok())
+            .filter(|path| !path.starts_with("bin"))
+            .map(module),
         items: items.into_iter().chain(tests.into_iter().filter(declares_module)).collect(),
         lines,
     })
