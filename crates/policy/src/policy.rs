@@ -133,8 +133,8 @@ pub trait Policy: Send {
         true
     }
 
-    /// Returns the window of a stream, which a simulated cache must hold at least. Zero if the
-    /// window depends only on the device's read-ahead or on memory.
+    /// Returns the largest window of a stream if the policy itself determines it; zero if the
+    /// device's read-ahead or memory does. A simulated cache holds at least this window.
     fn own_window(&self) -> Pages {
         Pages::ZERO
     }
