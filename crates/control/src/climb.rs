@@ -35,9 +35,9 @@ pub(super) struct StreamSummary {
     /// True if open files besides the streams are read, and the time of their last event.
     pub other_reads: bool,
     pub others_seen: Nanos,
-    /// True if a mapping on the device is read at random, and if it is being probed.
+    /// True if a mapping on the device is read at random, and if it is being inspected.
     pub mapped: bool,
-    pub probes: bool,
+    pub inspects: bool,
     /// True if a stream shares its file with another open file. Where a reader misses then depends
     /// on how far the others have read ahead.
     pub shared: bool,
@@ -255,7 +255,7 @@ impl WindowSearch {
         if !streams.is_waiting(&self.tuning)
             || streams.active == 0
             || rates.progress <= 0.0
-            || streams.probes
+            || streams.inspects
         {
             return SearchOutcome::Unchanged;
         }

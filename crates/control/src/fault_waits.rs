@@ -61,8 +61,7 @@ impl FaultWaits {
     /// Estimates service times from the waits with the original window and with one page.
     pub fn device(&self, original: Pages, parallel: usize) -> Option<DeviceTimes> {
         let whole = self.mean(original, false)?;
-        let probe = SINGLE_PAGE;
-        let (first, adjacent) = (self.mean(probe, false), self.mean(probe, true));
+        let (first, adjacent) = (self.mean(SINGLE_PAGE, false), self.mean(SINGLE_PAGE, true));
         let single = first.or(adjacent)?;
         let more = (original.get() - 1).max(1) as f64;
         let page = whole.saturating_sub(single).scaled(1.0 / more);

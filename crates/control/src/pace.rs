@@ -72,7 +72,7 @@ pub(super) struct PrimingController {
     budget_pages: f64,
     queued: f64,
     begun: bool,
-    /// The size of the next probe burst, in pages; `None` if no further burst is due.
+    /// The size of the next burst, in pages; `None` if no further burst is due.
     burst: Option<f64>,
     /// The number of bursts so far, and the total wait time of readers, in seconds.
     bursts: u32,
@@ -150,7 +150,7 @@ impl PrimingController {
         haste: PrimingHaste,
     ) -> &mut f64 {
         if !self.begun {
-            (self.begun, self.burst) = (true, Some(self.tuning.probe_pages()));
+            (self.begun, self.burst) = (true, Some(self.tuning.first_burst_pages()));
             // The waits so far are without priming.
             let now = std::mem::take(&mut self.now);
             if self.alone == 0.0 && now.stalls > 0 {
@@ -188,14 +188,14 @@ impl PrimingController {
         self.stats = Some(stats);
         let pages = wanted.max(self.tuning.min_pages_per_second()) * elapsed.as_secs_f64();
         self.budget_pages = (self.budget_pages + pages)
-            .min(pages.max(self.tuning.probe_pages()))
+            .min(pages.max(self.tuning.first_burst_pages()))
             .max(if haste == PrimingHaste::Steady { 0.0 } else { self.next_burst() });
         self.too_much = wanted <= self.tuning.min_pages_per_second()
             || cost >= self.tuning.cost_ratios().1 * pass;
         &mut self.budget_pages
     }
 
-    /// Returns the size of a burst that probes the rate of the device, in pages; 0 if none is due.
+    /// Returns the size of a burst that tests the rate of the device, in pages; 0 if none is due.
     fn next_burst(&mut self) -> f64 {
         let bursts = f64::from(self.bursts + 1) * self.tuning.max_queue_time().as_secs_f64();
         if bursts > self.tuning.max_loss_share * self.waited {
@@ -204,10 +204,10 @@ impl PrimingController {
         let next = self
             .burst
             .take()
-            .filter(|next| *next == self.tuning.probe_pages() || self.queued == 0.0);
+            .filter(|next| *next == self.tuning.first_burst_pages() || self.queued == 0.0);
         self.bursts += u32::from(next.is_some());
         self.burst =
-            next.map(|next| 2.0 * next).filter(|next| *next <= self.tuning.max_probe_pages());
+            next.map(|next| 2.0 * next).filter(|next| *next <= self.tuning.max_burst_pages());
         next.unwrap_or(0.0)
     }
 
@@ -387,12 +387,15 @@ mod tests {
         };
         let [first, second, third] = bursts(1e9);
         assert!(
-            first >= Tuning::DEFAULT.probe_pages()
-                && second >= 2.0 * Tuning::DEFAULT.probe_pages()
-                && third >= 4.0 * Tuning::DEFAULT.probe_pages()
+            first >= Tuning::DEFAULT.first_burst_pages()
+                && second >= 2.0 * Tuning::DEFAULT.first_burst_pages()
+                && third >= 4.0 * Tuning::DEFAULT.first_burst_pages()
         );
         let [first, second, _] = bursts(1000.0);
-        assert!(first >= Tuning::DEFAULT.probe_pages() && second < Tuning::DEFAULT.probe_pages());
+        assert!(
+            first >= Tuning::DEFAULT.first_burst_pages()
+                && second < Tuning::DEFAULT.first_burst_pages()
+        );
     }
 
     #[test]
@@ -407,16 +410,17 @@ mod tests {
             let mut bursts = 0;
             for _ in 0..10 {
                 let budget_pages = pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK, Bursts);
-                bursts += u32::from(std::mem::take(budget_pages) >= Tuning::DEFAULT.probe_pages());
+                bursts +=
+                    u32::from(std::mem::take(budget_pages) >= Tuning::DEFAULT.first_burst_pages());
             }
             bursts
         };
         assert_eq!([4, 6, 9, 11, 16].map(bursts), [0, 1, 1, 2, 3]);
         let mut pace = PrimingController { waited: 100.0, ..PrimingController::default() };
         let steady = *pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK, Steady);
-        assert!(steady < Tuning::DEFAULT.probe_pages(), "{steady}");
+        assert!(steady < Tuning::DEFAULT.first_burst_pages(), "{steady}");
         let burst = *pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK, Bursts);
-        assert!(burst >= Tuning::DEFAULT.probe_pages(), "{burst}");
+        assert!(burst >= Tuning::DEFAULT.first_burst_pages(), "{burst}");
     }
 
     #[test]
@@ -450,7 +454,7 @@ mod tests {
         let rested = looked.iter().take_while(|pages| **pages == 0.0).count();
         assert!((4..=6).contains(&rested), "{looked:?}");
         assert!(
-            looked[rested] >= Tuning::DEFAULT.probe_pages(),
+            looked[rested] >= Tuning::DEFAULT.first_burst_pages(),
             "then it shows how fast the device is"
         );
         assert!((0.0079..0.0081).contains(&pace.alone), "{}", pace.alone);

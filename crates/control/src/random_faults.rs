@@ -3,10 +3,10 @@
 //! A fault reads the pages around it, up to the size of the window. If readers need single pages,
 //! most of these are wasted. If they need pieces of several pages, a small window causes several
 //! faults per piece. The original window hides how long pieces are. So the mapping gets a window of
-//! one page for a few pieces, a *probe*: every touched page then faults, and from these faults
-//! [`what_if`](crate::what_if) predicts the best window.
+//! one page for a few pieces, an *inspection*: every touched page then faults, and from these
+//! faults [`what_if`](crate::what_if) predicts the best window.
 //!
-//! Small files are not probed: with the original window, they are soon cached completely.
+//! Small files are not inspected: with the original window, they are soon cached completely.
 //!
 //! Readers may return to the pages next to a piece much later, for example if they read a table
 //! column by column. So the prediction is repeated as faults accumulate.
@@ -102,13 +102,21 @@ struct Choice {
     measured: Option<f64>,
 }
 
+/// Why a selected window was given up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Reversal {
+    /// The window, and the measured speed relative to the original one.
+    Slower(Pages, f64),
+    SlowedStreams,
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Phase {
     /// With the original window.
     #[default]
     Original,
     /// With a window of one page.
-    Probe,
+    Inspection,
     Chosen(Choice),
 }
 
@@ -127,7 +135,7 @@ pub(super) struct MappingView<'a> {
     pub parallel: usize,
     pub scores: &'a GainScores,
     /// Whether no other trial is running.
-    pub may_probe: bool,
+    pub may_inspect: bool,
     /// The pages that streams of the device have passed so far.
     pub passed: u64,
 }
@@ -143,17 +151,17 @@ impl MappingView<'_> {
 pub(super) struct RandomFaults {
     phase: Phase,
     original: WindowTally,
-    probe: WindowTally,
-    /// The time of a piece with the original window, in seconds, and when the probe ends at the
-    /// latest.
+    inspection: WindowTally,
+    /// The time of a piece with the original window, in seconds, and when the inspection ends at
+    /// the latest.
     piece_time: f64,
-    probe_ends: Nanos,
+    inspection_ends: Nanos,
     chosen: WindowTally,
     /// The time of the last step, and the pages that streams had passed then.
     stepped: Option<(Nanos, u64)>,
-    /// Whether the selected window was given up because it slowed down streams.
-    slowed_streams: bool,
-    /// The faults since the probe started, and how many of them the last prediction used.
+    reversal: Option<Reversal>,
+    /// The faults with a smaller window than the original one since the inspection started, and how
+    /// many of them the last prediction used.
     history: VecDeque<Fault>,
     decided_at: usize,
     /// The windows of the last prediction, each with its gain over the original one.
@@ -218,7 +226,7 @@ impl RandomFaults {
     fn tally(&mut self, window: Pages, original: Pages) -> Option<&mut WindowTally> {
         match self.phase {
             Phase::Original if window == original => Some(&mut self.original),
-            Phase::Probe if window == SINGLE_PAGE => Some(&mut self.probe),
+            Phase::Inspection if window == SINGLE_PAGE => Some(&mut self.inspection),
             Phase::Chosen(choice) if window == choice.window => Some(&mut self.chosen),
             _ => None,
         }
@@ -255,7 +263,7 @@ impl RandomFaults {
         let Some((window, is_adjacent)) = self.last else { return };
         let of_phase = match self.phase {
             Phase::Original => original.unwrap_or(window),
-            Phase::Probe => SINGLE_PAGE,
+            Phase::Inspection => SINGLE_PAGE,
             // Other readers may read more by then, so these waits are not comparable.
             Phase::Chosen(_) => return,
         };
@@ -273,14 +281,14 @@ impl RandomFaults {
     pub fn measured(&self) -> Option<f64> {
         match self.phase {
             Phase::Chosen(choice) => choice.measured,
-            Phase::Original | Phase::Probe => None,
+            Phase::Original | Phase::Inspection => None,
         }
     }
 
     /// Discards the observations, because windows of other readers change: the times per piece
     /// before and after are not comparable.
     pub fn disturb(&mut self) {
-        for tally in [&mut self.original, &mut self.probe, &mut self.chosen] {
+        for tally in [&mut self.original, &mut self.inspection, &mut self.chosen] {
             *tally = WindowTally::new(tally.window);
         }
     }
@@ -296,8 +304,8 @@ impl RandomFaults {
     }
 
     /// Returns whether a window of one page shows how long pieces are.
-    pub fn is_probing(&self) -> bool {
-        self.phase == Phase::Probe
+    pub fn is_inspected(&self) -> bool {
+        self.phase == Phase::Inspection
     }
 
     /// Decides on the next phase after an interval. Returns a gain once it has been measured.
@@ -313,13 +321,13 @@ impl RandomFaults {
                 (mapping.passed.saturating_sub(before), now.saturating_sub(then));
             match self.phase {
                 Phase::Original => self.original.add_streams(passed, elapsed),
-                Phase::Probe => {}
+                Phase::Inspection => {}
                 Phase::Chosen(_) => self.chosen.add_streams(passed, elapsed),
             }
         }
         match self.phase {
             Phase::Original => {
-                if mapping.may_probe
+                if mapping.may_inspect
                     && self.original.is_judged(&self.tuning)
                     && !mapping.is_soon_cached(&self.tuning)
                     && self.backoff.is_over(now)
@@ -327,24 +335,25 @@ impl RandomFaults {
                     && original > SINGLE_PAGE
                 {
                     self.history.clear();
-                    self.decided_at = 0;
-                    self.probe = WindowTally::new(SINGLE_PAGE);
+                    (self.decided_at, self.reversal) = (0, None);
+                    self.inspection = WindowTally::new(SINGLE_PAGE);
                     self.piece_time = self.original.per_piece().unwrap_or(f64::INFINITY);
                     let pieces = self.tuning.few_samples + self.tuning.min_repeats();
-                    // Also if other readers start over what is observed.
+                    // Windows of other readers may change so often that too little is observed.
                     let most = Nanos::from_secs_f64(2.0 * pieces as f64 * self.piece_time);
-                    self.probe_ends = Nanos::new(now.get().saturating_add(most.get()));
-                    self.phase = Phase::Probe;
+                    self.inspection_ends = Nanos::new(now.get().saturating_add(most.get()));
+                    self.phase = Phase::Inspection;
                 }
                 None
             }
-            Phase::Probe => {
-                if self.is_probed() || now >= self.probe_ends {
+            Phase::Inspection => {
+                if self.is_inspection_done() || now >= self.inspection_ends {
                     self.choose(now, mapping);
                 }
                 None
             }
             Phase::Chosen(choice) => {
+                // In a full history, new faults replace those that the last prediction used.
                 if self.history.len() >= (2 * self.decided_at).min(self.tuning.max_fault_history())
                     && self.history.len() > self.decided_at + self.decided_at / 2
                 {
@@ -356,15 +365,15 @@ impl RandomFaults {
         }
     }
 
-    /// Returns whether the probe has shown enough, or has cost the time of several pieces: each
-    /// fault may wait for the requests of another reader, and each piece may need many.
-    fn is_probed(&self) -> bool {
-        let probe = &self.probe;
-        let lost = probe.time() - probe.pieces as f64 * self.piece_time;
+    /// Returns whether the inspection has shown enough, or has cost the time of several pieces:
+    /// each fault may wait for the requests of another reader, and each piece may need many.
+    fn is_inspection_done(&self) -> bool {
+        let inspection = &self.inspection;
+        let lost = inspection.time() - inspection.pieces as f64 * self.piece_time;
         let is_costly = lost >= self.tuning.min_repeats() as f64 * self.piece_time;
-        probe.pieces > self.tuning.few_samples
-            || probe.faults() >= self.tuning.probe_faults()
-            || (probe.faults() >= self.tuning.few_samples && is_costly)
+        inspection.pieces > self.tuning.few_samples
+            || inspection.faults() >= self.tuning.inspection_faults()
+            || (inspection.faults() >= self.tuning.few_samples && is_costly)
     }
 
     /// Compares the time per piece with that of the original window. It also depends on other
@@ -381,8 +390,7 @@ impl RandomFaults {
             return None;
         }
         if trials && let Some(measured) = self.chosen.slows_streams(&self.original, &self.tuning) {
-            self.give_up(now);
-            self.slowed_streams = true;
+            self.give_up(now, Some(Reversal::SlowedStreams));
             return Some(MeasuredGain { predicted: choice.predicted, measured });
         }
         if !self.chosen.is_judged(&self.tuning) {
@@ -395,7 +403,7 @@ impl RandomFaults {
         let is_harm = |gain| gain < self.tuning.revert_below_ratio();
         let is_confirmed = is_harm(mean) || choice.measured.is_some_and(is_harm);
         if trials && is_harm(measured) && is_confirmed {
-            self.give_up(now);
+            self.give_up(now, Some(Reversal::Slower(choice.window, measured)));
             return Some(gain);
         }
         // The window is measured again, and must not be harmful then either.
@@ -405,20 +413,20 @@ impl RandomFaults {
     }
 
     /// Returns to the original window, which is measured again.
-    fn give_up(&mut self, now: Nanos) {
+    fn give_up(&mut self, now: Nanos, reversal: Option<Reversal>) {
         self.backoff.fail(now, &self.tuning);
         self.original = WindowTally::new(self.original.window);
         self.phase = Phase::Original;
-        self.slowed_streams = false;
+        self.reversal = reversal;
     }
 
-    /// Selects the window by the predicted outcome of each for the faults since the probe started.
-    /// A window smaller than the current one would require another probe.
+    /// Selects the window by the predicted outcome of each for the faults since the inspection
+    /// started. A window smaller than the current one would require another inspection.
     fn choose(&mut self, now: Nanos, mapping: &MappingView<'_>) {
         let MappingView { original, waits, ref file, parallel, scores, .. } = *mapping;
         self.decided_at = self.history.len();
         let Some(device) = waits.device(original, parallel) else {
-            return self.give_up(now);
+            return self.give_up(now, None);
         };
         let least = match self.phase {
             Phase::Chosen(choice) => choice.window,
@@ -462,10 +470,11 @@ impl RandomFaults {
         self.original.window = original;
     }
 
-    /// Returns the cost of a fault besides its wait, measured between adjacent faults of the probe.
+    /// Returns the cost of a fault besides its wait, measured between adjacent faults of the
+    /// inspection.
     fn overhead(&self, waits: &FaultWaits) -> Nanos {
         let wait = waits.mean(SINGLE_PAGE, true);
-        let both = wait.zip(self.probe.gaps.1.trimmed_mean());
+        let both = wait.zip(self.inspection.gaps.1.trimmed_mean());
         both.map_or(self.tuning.wake_time, |(wait, gap)| gap.saturating_sub(wait))
     }
 
@@ -474,7 +483,7 @@ impl RandomFaults {
     pub fn window(&self, original: Pages, primed: bool) -> Pages {
         match self.phase {
             Phase::Original => original,
-            Phase::Probe => SINGLE_PAGE,
+            Phase::Inspection => SINGLE_PAGE,
             Phase::Chosen(choice) => {
                 let gain = choice.measured.unwrap_or(choice.predicted);
                 let serves = !primed || gain * self.tuning.plainly_below_ratio > 1.0;
@@ -493,7 +502,7 @@ impl RandomFaults {
                  each fault help with that"
                     .to_owned()
             }
-            Phase::Probe => {
+            Phase::Inspection => {
                 "its mapping is read at random: a few pieces are read page by page to see how long \
                  they are"
                     .to_owned()
@@ -508,13 +517,17 @@ impl RandomFaults {
                  ({})",
                 self.describe_candidates(page)
             ),
-            Phase::Original if self.slowed_streams => {
-                "with a smaller window for its mapping, streams of the device were slower"
-                    .to_owned()
-            }
-            Phase::Original => {
-                "its mapping is read at random: back to its original window".to_owned()
-            }
+            Phase::Original => match self.reversal {
+                Some(Reversal::Slower(window, measured)) => format!(
+                    "with a window of {}, its mapping was read {measured:.2} times as fast",
+                    Bytes::new(window.get() * page.get())
+                ),
+                Some(Reversal::SlowedStreams) => {
+                    "with a smaller window for its mapping, streams of the device were slower"
+                        .to_owned()
+                }
+                None => "its mapping is read at random: back to its original window".to_owned(),
+            },
         }
     }
 

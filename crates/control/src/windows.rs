@@ -167,7 +167,7 @@ impl BdiController {
             pass_time,
             parallel,
             scores,
-            may_probe: !self.climb.is_trying(),
+            may_inspect: !self.climb.is_trying(),
             passed: self.counts.progress,
         };
         let trials = self.bounds.features.trials;
@@ -390,7 +390,7 @@ impl BdiController {
     ) -> (Option<LimitedWindow>, SearchOutcome) {
         let now = inputs.now;
         let (mut windows, mut active, mut unknown) = (Vec::new(), 0_u64, 0_u64);
-        let (mut mapped, mut probes) = (false, false);
+        let (mut mapped, mut inspects) = (false, false);
         let (mut other_reads, mut several) = (false, false);
         let mut others_seen = Nanos::ZERO;
         let (mut stalled, mut waiting, mut page) = (0.0, 0.0_f64, 4096);
@@ -403,7 +403,7 @@ impl BdiController {
             }
             let reading = stream.reading();
             mapped |= matches!(reading, StreamKind::MappedRandom);
-            probes |= stream.faults.is_probing();
+            inspects |= stream.faults.is_inspected();
             if !facts.may_set_window() {
                 continue;
             }
@@ -457,7 +457,7 @@ impl BdiController {
                 other_reads,
                 others_seen,
                 mapped,
-                probes,
+                inspects,
                 shared: several,
                 trials,
                 // Of some devices, such as a server's, completions are unknown.

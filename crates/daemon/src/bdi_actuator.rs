@@ -129,8 +129,14 @@ impl BdiActuator {
     }
 
     pub fn act(&mut self, decisions: Vec<FileDecision>, log: &mut DecisionLog) -> Attempt {
+        let (reports, actions): (Vec<_>, Vec<_>) =
+            decisions.into_iter().partition(|one| matches!(one.kind, ActionKind::Report { .. }));
+        // First, because a measured gain may be the reason for a new window.
+        for one in reports {
+            log.decision(&one, ActionResult::Reported);
+        }
         let (windows, others): (Vec<_>, Vec<_>) =
-            decisions.into_iter().partition(|one| matches!(one.kind, ActionKind::SetWindow(_)));
+            actions.into_iter().partition(|one| matches!(one.kind, ActionKind::SetWindow(_)));
         if let Err(error) = self.set_windows(windows, log) {
             return external(error);
         }
@@ -143,7 +149,6 @@ impl BdiActuator {
                     self.prefetch_misses(one, Some(MissPrefetch::of_calls(most)), log);
                 }
                 ActionKind::AwaitFiles(_) => self.await_files(one, log),
-                ActionKind::Report { .. } => log.decision(&one, ActionResult::Reported),
                 _ => self.prefetch(one, log),
             }
         }

@@ -12,7 +12,7 @@ fn streams(active: u64, counts: ReadCounts) -> StreamSummary {
         trials: true,
         others_seen: Nanos::MAX,
         mapped: false,
-        probes: false,
+        inspects: false,
         shared: false,
         rests: false,
     }
@@ -166,10 +166,10 @@ fn a_window_that_is_plainly_slower_is_taken_back_early() {
             all.forward += 10;
             all.other_reads += u64::from(others_every > 0 && tick % others_every == 0);
             let most = LimitedWindow::new(Pages::new(128), LimitReason::Memory);
-            let probes = tick < 100;
+            let inspects = tick < 100;
             let now = Nanos::from_millis(25 * tick);
-            climb.step(now, &StreamSummary { most, probes, ..streams(8, all) });
-            assert!(!(probes && climb.is_trying()), "a mapping is probed at the same time");
+            climb.step(now, &StreamSummary { most, inspects, ..streams(8, all) });
+            assert!(!(inspects && climb.is_trying()), "a mapping is inspected at the same time");
         }
         // At 12,000 pages per second, 10 windows of 128 pages take 107 ms.
         assert!((least..=10).contains(&slow), "{slow} intervals of 25 ms");

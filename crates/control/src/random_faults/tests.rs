@@ -78,7 +78,7 @@ impl Reader {
         let window_time = self.fault + self.page * ORIGINAL.get();
         let pass_time = Nanos::from_micros(window_time * self.files / ORIGINAL.get());
         let (original, parallel) = (ORIGINAL, 1);
-        let (may_probe, passed) = (!self.tries, self.passed);
+        let (may_inspect, passed) = (!self.tries, self.passed);
         let mapping = MappingView {
             original,
             waits,
@@ -87,7 +87,7 @@ impl Reader {
             pass_time: Some(pass_time),
             parallel,
             scores,
-            may_probe,
+            may_inspect,
             passed,
         };
         faults.step(self.now, &mapping, true);
@@ -110,7 +110,7 @@ impl Reader {
 }
 
 #[test]
-fn a_probe_shows_which_window_serves() {
+fn an_inspection_shows_which_window_serves() {
     assert_eq!(Reader::new(100, 8).settled(1), [32, 1], "single pages");
     assert_eq!(Reader::new(300, 32).settled(4), [32, 1, 16], "one fault for each piece");
     // With a window of 16 pages, pieces of 8 reach the mark, and the kernel reads 16 more.
@@ -122,11 +122,11 @@ fn a_probe_shows_which_window_serves() {
 }
 
 #[test]
-fn a_probe_costs_no_more_than_a_few_pieces_before() {
+fn an_inspection_costs_no_more_than_a_few_pieces_before() {
     // Each fault waits for the requests of another reader.
     let mut reader = Reader::new(90_000, 0);
-    let mut probed = 0;
-    // Observed for long, as after a probe that failed.
+    let mut inspected = 0;
+    // Observed for long, as after an inspection that failed.
     for piece in 1000..1100_u64 {
         reader.piece(piece * 7919 % 1000 * 1000, 8, 0);
     }
@@ -134,13 +134,13 @@ fn a_probe_costs_no_more_than_a_few_pieces_before() {
         let mut at = piece * 7919 % 1000 * 1000;
         let end = at + 8;
         while at < end {
-            probed += u64::from(reader.window() == 1);
+            inspected += u64::from(reader.window() == 1);
             at = reader.fault(at, 0);
             reader.interval();
         }
     }
     assert_eq!(reader.windows, [32, 1, 32]);
-    assert_eq!(probed, Tuning::DEFAULT.few_samples);
+    assert_eq!(inspected, Tuning::DEFAULT.few_samples);
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn first_reads_that_take_longer_do_not_decide() {
 fn a_window_that_does_not_gain_what_was_predicted_is_reverted() {
     let mut reader = Reader::new(100, 8);
     for piece in 0..200_u64 {
-        // After the probe, small reads suddenly take as long as large ones.
+        // After the inspection, small reads suddenly take as long as large ones.
         let more = if reader.windows.len() > 1 && piece > 60 { 800 } else { 0 };
         reader.piece(piece * 7919 % 1000 * 1000, 1, more);
         if piece % 10 == 9 {
@@ -176,6 +176,13 @@ fn a_window_that_does_not_gain_what_was_predicted_is_reverted() {
         }
     }
     assert_eq!(reader.windows, [32, 1, 32], "{:?}", reader.faults.phase);
+    let Some(Reversal::Slower(window, speed)) = reader.faults.reversal else { panic!("no reason") };
+    assert!(window == SINGLE_PAGE && speed < 0.95, "{window:?} {speed}");
+    let why = reader.faults.why(ORIGINAL, Bytes::from_kib(4), false);
+    assert_eq!(
+        why,
+        format!("with a window of 4 KiB, its mapping was read {speed:.2} times as fast")
+    );
 }
 
 #[test]
@@ -190,7 +197,7 @@ fn a_window_that_slows_down_streams_is_reverted() {
                 reader.interval();
             }
         }
-        (reader.windows, reader.faults.slowed_streams)
+        (reader.windows, reader.faults.reversal == Some(Reversal::SlowedStreams))
     };
     // The mapping itself takes the same time in both cases.
     assert_eq!(windows(600), (vec![32, 1, 16], false));
@@ -244,7 +251,7 @@ fn files_that_are_soon_read_completely_keep_their_windows() {
 }
 
 #[test]
-fn a_probe_waits_for_the_trial_of_a_stream() {
+fn an_inspection_waits_for_the_trial_of_a_stream() {
     let mut reader = Reader { tries: true, ..Reader::new(100, 8) };
     for piece in 0..200_u64 {
         reader.piece(piece * 7919 % 1000 * 1000, 1, 0);
@@ -258,7 +265,7 @@ fn a_probe_waits_for_the_trial_of_a_stream() {
 }
 
 #[test]
-fn a_probe_ends_even_if_its_observations_are_discarded() {
+fn an_inspection_ends_even_if_its_observations_are_discarded() {
     let mut reader = Reader::new(300, 32);
     for piece in 0..200_u64 {
         reader.piece(piece * 7919 % 1000 * 1000, 4, 0);

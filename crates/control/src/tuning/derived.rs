@@ -207,13 +207,13 @@ impl Tuning {
         16 * self.min_samples
     }
 
-    /// Faults after which a probe ends, however few pieces there were.
-    pub(crate) fn probe_faults(&self) -> u64 {
+    /// Faults after which an inspection ends, however few pieces there were.
+    pub(crate) fn inspection_faults(&self) -> u64 {
         16 * self.few_samples
     }
 
-    /// Faults since the probe that are replayed: readers may return much later to pages next to a
-    /// piece. Bounds memory.
+    /// Faults since the inspection that are replayed: readers may return much later to pages next
+    /// to a piece. Bounds memory.
     pub(crate) fn max_fault_history(&self) -> usize {
         4 * self.max_history as usize
     }
@@ -318,13 +318,13 @@ impl Tuning {
     }
 
     /// First burst, which measures the speed of the device and is too short to affect readers. If a
-    /// burst is read within an interval, the next is twice as large, up to `max_probe_pages`.
-    pub(crate) fn probe_pages(&self) -> f64 {
+    /// burst is read within an interval, the next is twice as large, up to `max_burst_pages`.
+    pub(crate) fn first_burst_pages(&self) -> f64 {
         2.0 * self.piece_pages as f64
     }
 
-    pub(crate) fn max_probe_pages(&self) -> f64 {
-        16.0 * self.probe_pages()
+    pub(crate) fn max_burst_pages(&self) -> f64 {
+        16.0 * self.first_burst_pages()
     }
 
     /// Limit of the queue on the device, in time of a sequential pass: this does not slow down
