@@ -11,6 +11,10 @@
 //! find out how fast the device can prime, or the rest is read at once if that takes at most
 //! `observation_time`. Only waits count that reading the same pages in order would have avoided. Of
 //! those while streams wait, too, only the random reads' share counts.
+//!
+//! For random reads, no first pass starts if the last of them took less than `min_random_cost`
+//! times as long as reading their pages in order. It could then save less than twice the time that
+//! is lost if readers need none of the rest.
 
 use std::sync::Arc;
 
@@ -52,6 +56,13 @@ pub(super) struct FilePriming {
     /// The part of these waits that counts towards the start, in seconds, since the last complete
     /// pass.
     paid: f64,
+    /// The waits since the last sample of them; of their time, the part that counts.
+    sample: Rent,
+    /// The number of pages that readers had requested then.
+    pages_before_sample: u64,
+    /// The wait time for each page of the last sample, in seconds. Readers may have read in order
+    /// before, so earlier waits do not count.
+    page_wait: f64,
     /// The recent wait time before priming, in seconds per second.
     waits: f64,
     /// The number of waits while nothing was primed, and their total time in seconds.
@@ -114,6 +125,13 @@ impl FilePriming {
         let stalled = stalled.min(elapsed).as_secs_f64();
         self.rent = self.rent.and(Rent { stalls, stalled });
         self.paid += share * stalled;
+        self.sample = self.sample.and(Rent { stalls, stalled: share * stalled });
+        let (pages, before) = (self.count - self.primed, self.pages_before_sample);
+        // Waits for pages that were read before say nothing about the rest.
+        if self.sample.stalls >= self.tuning.few_samples && pages > before {
+            self.page_wait = self.sample.stalled / (pages - before) as f64;
+            (self.sample, self.pages_before_sample) = (Rent::default(), pages);
+        }
     }
 
     /// Returns the waits so far; none if readers waited for other files for most of the time
@@ -193,7 +211,15 @@ impl FilePriming {
     }
 
     /// Starts priming if that is worth the cost. Returns the reason; `None` if it does not start.
-    pub fn begin(&mut self, file: Pages, page: Bytes, rate: Bytes, room: Pages) -> Option<String> {
+    /// `forward`: whether a reader reads the file forward, and will need the rest.
+    pub fn begin(
+        &mut self,
+        file: Pages,
+        page: Bytes,
+        rate: Bytes,
+        room: Pages,
+        forward: bool,
+    ) -> Option<String> {
         let Rent { stalls, stalled } = self.rent.since(self.rent_before);
         if stalls < self.tuning.few_samples {
             return None;
@@ -206,15 +232,17 @@ impl FilePriming {
         let is_worth = if again {
             stalled >= cost * 2_f64.powi(self.times)
         } else {
+            let (paid, _) = self.paid_and_price(file, page, rate);
             // Large random reads are almost as fast as reading in order.
-            self.paid_and_price(file, page, rate).0 >= self.tuning.start_cost_share * cost
+            (forward || self.page_wait >= self.tuning.min_random_cost * in_order(1, page, rate))
+                && paid >= self.tuning.start_cost_share * cost
         };
         if !is_worth {
             return None;
         }
         if again {
             self.touched.clear();
-            (self.count, self.primed) = (0, 0);
+            (self.count, self.primed, self.pages_before_sample) = (0, 0, 0);
         }
         self.at = Some(0);
         Some(format!(
@@ -286,24 +314,55 @@ mod tests {
     fn it_begins_when_waiting_has_cost_a_part_of_it() {
         let file = Pages::new(204_800); // 800 MiB: 21 s
         let begin = |seconds, share, room| {
-            waited(seconds, share).begin(file, PAGE, RATE, Pages::new(room)).is_some()
+            waited(seconds, share).begin(file, PAGE, RATE, Pages::new(room), false).is_some()
         };
         assert!(!begin(9, 1.0, 1 << 20) && begin(12, 1.0, 1 << 20));
         assert!(!begin(12, 1.0, 1000), "it would not fit");
         assert!(!begin(18, 0.5, 1 << 20) && begin(24, 0.5, 1 << 20), "half is a stream's");
     }
 
-    #[test]
-    fn pieces_that_come_as_fast_as_in_order_are_no_reason() {
-        let mut priming = FilePriming::default();
-        for piece in 0..900_u64 {
-            priming.touch(piece * 7 % 1000 * 64, 64);
+    /// Reads `pieces` pieces of 64 pages at random, behind page `start`; each takes 2.5 ms.
+    fn read_pieces(priming: &mut FilePriming, start: u64, pieces: u64) {
+        for piece in 0..pieces {
+            priming.touch(start + piece * 7 % 1000 * 64, 64);
             priming.waited(2, Nanos::from_micros(2500), 1.0, Nanos::from_micros(2500));
         }
-        let file = Pages::new(64_000);
-        let begin = |rate| priming.clone().begin(file, PAGE, Bytes::from_mib(rate), file).is_some();
-        assert!(!begin(100), "64 pages come in 2.5 ms in order");
-        assert!(begin(1000), "64 pages come in 0.25 ms");
+    }
+
+    /// Returns whether a file of this many pages is primed, if it is read in order at this rate.
+    fn begins(priming: &FilePriming, pages: u64, mib_per_second: u64) -> bool {
+        let (file, rate) = (Pages::new(pages), Bytes::from_mib(mib_per_second));
+        priming.clone().begin(file, PAGE, rate, file, false).is_some()
+    }
+
+    #[test]
+    fn pieces_that_come_almost_as_fast_as_in_order_are_no_reason() {
+        let mut priming = FilePriming::default();
+        read_pieces(&mut priming, 0, 900);
+        assert!(!begins(&priming, 64_000, 100), "64 pages come in 2.5 ms in order");
+        assert!(!begins(&priming, 64_000, 280), "64 pages come in 0.89 ms");
+        assert!(begins(&priming, 64_000, 320), "64 pages come in 0.78 ms");
+    }
+
+    #[test]
+    fn what_was_read_in_order_before_does_not_make_random_reads_seem_fast() {
+        let mut priming = FilePriming::default();
+        // In order, 50,000 pages come in 0.39 s.
+        priming.touch(0, 50_000);
+        priming.waited(100, Nanos::from_millis(800), 1.0, Nanos::from_millis(800));
+        assert!(!begins(&priming, 128_000, 500), "reads take only twice as long as in order");
+        read_pieces(&mut priming, 50_000, 40);
+        assert!(begins(&priming, 128_000, 500));
+    }
+
+    #[test]
+    fn pages_that_are_read_again_do_not_make_reads_seem_slow() {
+        let mut priming = FilePriming::default();
+        // The same 100 pieces again and again, as if they were evicted.
+        for _ in 0..9 {
+            read_pieces(&mut priming, 0, 100);
+        }
+        assert!(!begins(&priming, 64_000, 180));
     }
 
     #[test]
@@ -316,7 +375,7 @@ mod tests {
         };
         // 100 pages take 3.9 ms in order.
         assert_eq!(cost(&priming), [0.9961, 0.3867]);
-        priming.begin(file, PAGE, rate, file).expect("a beginning");
+        priming.begin(file, PAGE, rate, file, false).expect("a beginning");
         priming.due(file, &mut 5000.0);
         assert_eq!(cost(&priming)[0], 0.9961);
         assert!(cost(&priming)[1] < 0.3);
@@ -339,7 +398,9 @@ mod tests {
         let file = Pages::new(10_000);
         let mut priming = waited(9, 1.0);
         assert_eq!(priming.worth(file), None, "it has not begun");
-        priming.begin(file, PAGE, Bytes::from_mib(100), Pages::new(1 << 20)).expect("a beginning");
+        priming
+            .begin(file, PAGE, Bytes::from_mib(100), Pages::new(1 << 20), false)
+            .expect("a beginning");
         assert!((0.9..=1.0).contains(&(priming.worth(file).expect("a worth") * 10_000.0)));
         assert_eq!(priming.due(file, &mut (Tuning::DEFAULT.piece_pages as f64 - 1.0)), []);
         let mut read = 0;
@@ -350,7 +411,7 @@ mod tests {
         assert!((9_000..=10_000).contains(&read), "{read}");
         assert!(priming.waits(file).1 < 0.01);
         let again = |priming: &mut FilePriming| {
-            priming.begin(file, PAGE, RATE, Pages::new(1 << 20)).is_some()
+            priming.begin(file, PAGE, RATE, Pages::new(1 << 20), false).is_some()
         };
         assert!(!again(&mut priming), "once");
         // Reading all of it in order takes 1.02 s.
@@ -376,7 +437,9 @@ mod tests {
     fn what_was_won_counts_for_a_while() {
         let file = Pages::new(10_000);
         let mut priming = waited(9, 1.0);
-        priming.begin(file, PAGE, Bytes::from_mib(100), Pages::new(1 << 20)).expect("a beginning");
+        priming
+            .begin(file, PAGE, Bytes::from_mib(100), Pages::new(1 << 20), false)
+            .expect("a beginning");
         while priming.is_at_work() {
             priming.due(file, &mut 2500.0);
         }

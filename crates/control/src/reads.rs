@@ -171,7 +171,8 @@ impl BdiController {
             let room = Pages::new(room.get().saturating_sub(others));
             let asked =
                 facts.prime.then(|| priming.begin_as_asked(facts.file_pages, room)).flatten();
-            let begin = || priming.begin(facts.file_pages, facts.page, rate, room);
+            let begin =
+                || priming.begin(facts.file_pages, facts.page, rate, room, random.is_forward);
             if let Some(why) = asked.or_else(begin) {
                 let kind = ActionKind::Prefetch(Vec::new());
                 actions.push(FileAction { file: *key, kind, why, primes: true });
@@ -268,6 +269,10 @@ impl BdiController {
         let mut elsewhere = Sum::default();
         for stream in self.streams.values() {
             let Some(facts) = stream.facts else { continue };
+            // An inspection itself causes many short waits.
+            if stream.faults.is_inspected() {
+                continue;
+            }
             let is_idle = now.saturating_sub(stream.seen) > self.tuning.idle_timeout;
             // A larger window helps a stream, unless it cannot be set.
             let is_stream = stream.reading() == StreamKind::Forward && !facts.only_mapped;
@@ -301,17 +306,19 @@ impl BdiController {
     }
 }
 
-/// The number and the total time, in nanoseconds, of waits.
+/// The number and the total time, in nanoseconds, of waits, and whether any reader reads forward.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     stalls: u64,
     stalled: u64,
+    is_forward: bool,
 }
 
 impl Sum {
     fn add(&mut self, stream: &Stream) {
         self.stalls += stream.stalls;
         self.stalled = self.stalled.saturating_add(stream.stalled);
+        self.is_forward |= stream.reading() == StreamKind::Forward;
     }
 }
 
