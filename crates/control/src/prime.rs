@@ -126,7 +126,7 @@ impl FilePriming {
         self.rent = self.rent.and(Rent { stalls, stalled });
         self.paid += share * stalled;
         self.sample = self.sample.and(Rent { stalls, stalled: share * stalled });
-        let (pages, before) = (self.count - self.primed, self.pages_before_sample);
+        let (pages, before) = (self.requested(), self.pages_before_sample);
         // Waits for pages that were read before say nothing about the rest.
         if self.sample.stalls >= self.tuning.few_samples && pages > before {
             self.page_wait = self.sample.stalled / (pages - before) as f64;
@@ -171,8 +171,13 @@ impl FilePriming {
     /// time to read the rest in order, in seconds. `rate` is in bytes per second.
     pub fn paid_and_price(&self, file: Pages, page: Bytes, rate: Bytes) -> (f64, f64) {
         let in_order = |pages: u64| in_order(pages, page, rate);
-        let paid = self.paid - in_order(self.count - self.primed);
+        let paid = self.paid - in_order(self.requested());
         (paid, in_order(file.get().saturating_sub(self.count)))
+    }
+
+    /// Returns the number of pages that readers requested themselves.
+    fn requested(&self) -> u64 {
+        self.count - self.primed
     }
 
     /// Returns whether priming is active.
@@ -342,6 +347,7 @@ mod tests {
         assert!(!begins(&priming, 64_000, 100), "64 pages come in 2.5 ms in order");
         assert!(!begins(&priming, 64_000, 280), "64 pages come in 0.89 ms");
         assert!(begins(&priming, 64_000, 320), "64 pages come in 0.78 ms");
+        assert!(begins(&priming, 64_000, 1000), "64 pages come in 0.25 ms");
     }
 
     #[test]
