@@ -192,7 +192,10 @@ fn host_a_warm_cache_is_noticed() {
         else {
             panic!("{:?}", sample.disturbances);
         };
-        assert!(*resident >= half && *device <= half && *useful == Bytes::from_mib(32));
+        // The other half is read, and whatever metadata the file system lost with its caches.
+        let read_again = half + Bytes::from_kib(64);
+        assert!(*resident >= half && *useful == Bytes::from_mib(32), "{resident} {useful}");
+        assert!(*device <= read_again, "{device} of {read_again}");
     }
     // A warm cache is not a disturbance with `AsFound`.
     let options = TrialOptions { start: CacheStart::AsFound, ..whole() };
