@@ -78,6 +78,8 @@ pub(super) struct PrimingController {
     bursts: u32,
     waited: f64,
     file: Option<FileKey>,
+    /// Whether anything was primed, which shows the rate of the device.
+    is_tested: bool,
     /// Whether the rate is minimal or the cost per page maximal, for how many stretches in a row,
     /// and for how many more stretches priming pauses.
     too_much: bool,
@@ -176,8 +178,13 @@ impl PrimingController {
         };
         let queue = self.tuning.max_queue_time().as_secs_f64() / pass;
         let is_full = self.queued > queue;
-        if haste == PrimingHaste::AtOnce && !is_full {
-            (self.budget_pages, self.stats) = (queue - self.queued, Some(stats));
+        if haste == PrimingHaste::AtOnce {
+            // A slow device reads one piece at a time, after a burst that shows how fast it is.
+            let first = self.tuning.first_burst_pages();
+            let piece = self.tuning.piece_pages as f64;
+            let least = if self.is_rate_assumed(rate) { first } else { piece };
+            (self.budget_pages, self.stats) =
+                ((queue.max(least) - self.queued).max(0.0), Some(stats));
             return &mut self.budget_pages;
         }
         if self.paused_stretches > 0 || is_full {
@@ -240,8 +247,15 @@ impl PrimingController {
         self.file
     }
 
+    /// Returns whether this rate is only assumed: no read has shown a higher one, and nothing was
+    /// primed that could have.
+    pub fn is_rate_assumed(&self, rate: Bytes) -> bool {
+        !self.is_tested && rate.get() as f64 <= self.tuning.min_stream_rate.get()
+    }
+
     /// Adds pages that were requested.
     pub fn took(&mut self, pages: u64) {
+        self.is_tested |= pages > 0;
         self.now.pages += pages;
         self.queued += pages as f64;
     }
@@ -364,6 +378,16 @@ mod tests {
         assert_eq!(allows(&mut pace, AtOnce), 560.0);
         pace.took(600);
         assert_eq!(allows(&mut pace, AtOnce), 0.0);
+        // 4 MiB take longer: the first burst may, and single pieces.
+        let (mut pace, slow) = (PrimingController::default(), Bytes::from_mib(10));
+        let allows = |pace: &mut PrimingController| *pace.allows(1.0, slow, PAGE, TICK, AtOnce);
+        assert!(pace.is_rate_assumed(slow) && !pace.is_rate_assumed(Bytes::from_mib(100)));
+        assert_eq!(allows(&mut pace), Tuning::DEFAULT.first_burst_pages());
+        pace.took(1024);
+        assert!(!pace.is_rate_assumed(slow), "it is as slow as that");
+        assert_eq!(allows(&mut pace), 0.0);
+        pace.completed(Bytes::from_mib(4), PAGE, TICK);
+        assert_eq!(allows(&mut pace), Tuning::DEFAULT.piece_pages as f64);
     }
 
     #[test]

@@ -114,7 +114,9 @@ impl FilePriming {
             let won = self.waits
                 * 0.5_f64.powf(elapsed.as_secs_f64() / self.tuning.fade_time.as_secs_f64());
             let won = if self.times > 0 { won } else { 0.0 };
-            self.waits = lately(self.waits, stalled, elapsed).max(won);
+            // The waits before the first one are not known to be shorter.
+            let span = (self.active + self.quiet + elapsed).max(self.tuning.observation_time);
+            self.waits = lately(self.waits, stalled, elapsed, span).max(won);
         }
         if stalls > 0 {
             let between = if self.rent.stalls > 0 { self.quiet } else { Nanos::ZERO };
@@ -158,7 +160,8 @@ impl FilePriming {
     /// without it.
     pub fn waits(&self, file: Pages) -> (f64, f64) {
         let missing = file.get().saturating_sub(self.count);
-        (self.waits, missing as f64 / (missing + self.primed).max(1) as f64)
+        let others = missing + self.primed;
+        (self.waits, if others > 0 { missing as f64 / others as f64 } else { 1.0 })
     }
 
     /// Returns the wait time that a page of the file saves, in seconds per second; `None` while
@@ -291,10 +294,11 @@ fn in_order(pages: u64, page: Bytes, rate: Bytes) -> f64 {
     (pages * page.get()) as f64 / rate.get().max(1) as f64
 }
 
-/// Returns the updated moving average of the wait time, in seconds per second.
-pub(super) fn lately(before: f64, stalled: Nanos, elapsed: Nanos) -> f64 {
+/// Returns the updated mean of the wait time over about `span`, at most a second, in seconds per
+/// second.
+pub(super) fn lately(before: f64, stalled: Nanos, elapsed: Nanos, span: Nanos) -> f64 {
     let seconds = elapsed.as_secs_f64().max(1e-6);
-    let weight = seconds.min(1.0);
+    let weight = (seconds / span.as_secs_f64().min(1.0)).min(1.0);
     before + weight * (stalled.as_secs_f64() / seconds - before)
 }
 
@@ -437,6 +441,26 @@ mod tests {
             priming.touched_from_start()
         };
         assert_eq!([after(3, 200), after(0, 2), after(2, 1), after(300, 9)], [0, 2, 203, 203]);
+    }
+
+    #[test]
+    fn what_readers_read_themselves_was_not_won() {
+        let mut priming = waited(1, 1.0);
+        assert_eq!(priming.waits(Pages::new(10_000)).1, 1.0);
+        priming.touch(0, 10_000);
+        assert_eq!(priming.waits(Pages::new(10_000)).1, 1.0);
+    }
+
+    #[test]
+    fn the_mean_of_the_first_second_is_not_of_a_whole_one() {
+        let mut priming = FilePriming::default();
+        priming.waited(1, Nanos::from_millis(100), 1.0, Nanos::from_millis(25));
+        assert!(priming.waits <= 0.21, "100 ms in half a second");
+        let mut priming = FilePriming::default();
+        for _ in 0..40 {
+            priming.waited(1, Nanos::from_millis(10), 1.0, Nanos::from_millis(25));
+        }
+        assert!((0.32..0.4).contains(&priming.waits), "{}", priming.waits);
     }
 
     #[test]

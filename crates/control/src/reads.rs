@@ -234,9 +234,12 @@ impl BdiController {
             Some(self.primings.get(file)?.paid_and_price(facts.file_pages, facts.page, rate))
         });
         let (paid, price) = known.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        // Few devices are as slow as is assumed until a read has shown their rate.
+        let most = self.tuning.observation_time.as_secs_f64();
+        let most = if self.pace.is_rate_assumed(rate) { 2.0 * most } else { most };
         if paid < price {
             PrimingHaste::Steady
-        } else if price > self.tuning.observation_time.as_secs_f64() {
+        } else if price > most {
             PrimingHaste::Bursts
         } else {
             PrimingHaste::AtOnce
@@ -288,8 +291,8 @@ impl BdiController {
         }
         let works = self.primings.values().any(FilePriming::is_wanted);
         if !works {
-            self.waits_elsewhere =
-                lately(self.waits_elsewhere, Nanos::new(elsewhere.stalled), elapsed);
+            let (waits, second) = (Nanos::new(elsewhere.stalled), Nanos::from_secs(1));
+            self.waits_elsewhere = lately(self.waits_elsewhere, waits, elapsed, second);
             self.pace.is_over();
         }
         // Waits of streams differ, and change with their windows, so they do not count.

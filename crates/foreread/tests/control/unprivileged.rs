@@ -10,11 +10,13 @@ use super::{Stage, evict};
 
 /// Each read on this disk takes some milliseconds, many times as long as a look at /proc.
 const SLOW: &str = "hdd-2008,fs=ext4,size=1G,dilation=1";
-/// Reads a file backward, 4 KiB at a time.
+/// Reads the last 2,048 pages of a file backward, one at a time.
 const BACKWARD: &str = "open(F, '<', $ARGV[0]) or die; my $n = (-s F) / 4096; \
-                        for (my $i = $n - 1; $i >= 0; $i--) { \
+                        for (my $i = $n - 1; $i >= $n - 2048; $i--) { \
                         sysseek(F, $i * 4096, 0); sysread(F, $b, 4096) == 4096 or die }";
-const MIB: u64 = 8;
+const PAGES: u64 = 2048;
+/// The file: all of a smaller one would be read at once before its pattern is known.
+const MIB: u64 = 64;
 
 #[test]
 fn host_run_as_an_ordinary_user_reads_ahead_for_a_backward_reader() {
@@ -57,8 +59,7 @@ fn host_run_as_an_ordinary_user_reads_ahead_for_a_backward_reader() {
         return;
     }
     assert!(output.status.success(), "{said}");
-    let pages = MIB << 8;
-    assert!(without >= pages, "the kernel foresees nothing: {without} reads of {pages} pages");
+    assert!(without >= PAGES, "the kernel foresees nothing: {without} reads of {PAGES} pages");
     let (with, output) = run(&[]);
     let (lines, said) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{said}");
