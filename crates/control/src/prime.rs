@@ -9,8 +9,9 @@
 //! the waits have reached half of the price. A program that exits earlier loses nothing; if it
 //! exits when the waits reach the price, little was read in vain. Once they have reached it, bursts
 //! find out how fast the device can prime, or the rest is read at once if that takes at most
-//! `observation_time`. Only waits count that reading the same pages in order would have avoided. Of
-//! those while streams wait, too, only the random reads' share counts.
+//! `observation_time`, or twice that while the rate is only assumed. Only waits count that reading
+//! the same pages in order would have avoided. Of those while streams wait, too, only the random
+//! reads' share counts.
 //!
 //! For random reads, no first pass starts if the last of them took less than `min_random_cost`
 //! times as long as reading their pages in order. It could then save less than twice the time that
