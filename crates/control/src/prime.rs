@@ -115,7 +115,7 @@ impl FilePriming {
             let won = self.waits
                 * 0.5_f64.powf(elapsed.as_secs_f64() / self.tuning.fade_time.as_secs_f64());
             let won = if self.times > 0 { won } else { 0.0 };
-            // The waits before the first one are not known to be shorter.
+            // Before its first wait, the file was not read.
             let span = (self.active + self.quiet + elapsed).max(self.tuning.observation_time);
             self.waits = lately(self.waits, stalled, elapsed, span).max(won);
         }
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_of_the_first_second_is_not_of_a_whole_one() {
+    fn waits_of_a_new_file_are_averaged_over_less_than_a_second() {
         let mut priming = FilePriming::default();
         priming.waited(1, Nanos::from_millis(100), 1.0, Nanos::from_millis(25));
         assert!(priming.waits <= 0.21, "100 ms in half a second");
