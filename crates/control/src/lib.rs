@@ -43,6 +43,7 @@ mod gaps;
 mod history;
 mod inputs;
 mod limited_window;
+mod mappings;
 mod memory;
 mod outstanding;
 mod pace;

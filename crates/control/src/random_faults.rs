@@ -10,6 +10,10 @@
 //!
 //! Readers may return to the pages next to a piece much later, for example if they read a table
 //! column by column. So the prediction is repeated as faults accumulate.
+//!
+//! The prediction uses the first waits with the original window. If these were long by chance, a
+//! smaller window is selected that is slower, and a comparison with them would not show it. So a
+//! selected window is compared with the original one as it is afterwards.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -118,6 +122,8 @@ enum Phase {
     /// With a window of one page.
     Inspection,
     Chosen(Choice),
+    /// With the original window once more, after the first pieces with a selected one.
+    Comparison(Choice),
 }
 
 /// A mapping, its device, and the scores of predictions on that device.
@@ -136,6 +142,9 @@ pub(super) struct MappingView<'a> {
     pub scores: &'a GainScores,
     /// Whether no other trial is running.
     pub may_inspect: bool,
+    /// Whether all other mappings on the device have their original windows. Others with smaller
+    /// ones leave the device more time for this one, whatever its window is.
+    pub is_alone: bool,
     /// The pages that streams of the device have passed so far.
     pub passed: u64,
 }
@@ -160,6 +169,8 @@ pub(super) struct RandomFaults {
     /// The time of the last step, and the pages that streams had passed then.
     stepped: Option<(Nanos, u64)>,
     reversal: Option<Reversal>,
+    /// Whether the original window was observed again since the inspection.
+    is_compared: bool,
     /// The faults with a smaller window than the original one since the inspection started, and how
     /// many of them the last prediction used.
     history: VecDeque<Fault>,
@@ -225,7 +236,9 @@ impl RandomFaults {
 
     fn tally(&mut self, window: Pages, original: Pages) -> Option<&mut WindowTally> {
         match self.phase {
-            Phase::Original if window == original => Some(&mut self.original),
+            Phase::Original | Phase::Comparison(_) if window == original => {
+                Some(&mut self.original)
+            }
             Phase::Inspection if window == SINGLE_PAGE => Some(&mut self.inspection),
             Phase::Chosen(choice) if window == choice.window => Some(&mut self.chosen),
             _ => None,
@@ -262,7 +275,7 @@ impl RandomFaults {
         }
         let Some((window, is_adjacent)) = self.last else { return };
         let of_phase = match self.phase {
-            Phase::Original => original.unwrap_or(window),
+            Phase::Original | Phase::Comparison(_) => original.unwrap_or(window),
             Phase::Inspection => SINGLE_PAGE,
             // Other readers may read more by then, so these waits are not comparable.
             Phase::Chosen(_) => return,
@@ -280,7 +293,7 @@ impl RandomFaults {
     /// Returns the measured gain of the selected window; `None` if none was measured.
     pub fn measured(&self) -> Option<f64> {
         match self.phase {
-            Phase::Chosen(choice) => choice.measured,
+            Phase::Chosen(choice) | Phase::Comparison(choice) => choice.measured,
             Phase::Original | Phase::Inspection => None,
         }
     }
@@ -303,6 +316,17 @@ impl RandomFaults {
         self.pieces > 0.0 && self.pages <= self.pieces * original.get() as f64
     }
 
+    /// Returns whether a smaller window is being tried or in use.
+    pub fn is_smaller(&self) -> bool {
+        match self.phase {
+            Phase::Original => false,
+            Phase::Inspection => true,
+            Phase::Chosen(choice) | Phase::Comparison(choice) => {
+                choice.window != self.original.window
+            }
+        }
+    }
+
     /// Returns whether a window of one page shows how long pieces are.
     pub fn is_inspected(&self) -> bool {
         self.phase == Phase::Inspection
@@ -320,7 +344,9 @@ impl RandomFaults {
             let (passed, elapsed) =
                 (mapping.passed.saturating_sub(before), now.saturating_sub(then));
             match self.phase {
-                Phase::Original => self.original.add_streams(passed, elapsed),
+                Phase::Original | Phase::Comparison(_) => {
+                    self.original.add_streams(passed, elapsed);
+                }
                 Phase::Inspection => {}
                 Phase::Chosen(_) => self.chosen.add_streams(passed, elapsed),
             }
@@ -335,7 +361,7 @@ impl RandomFaults {
                     && original > SINGLE_PAGE
                 {
                     self.history.clear();
-                    (self.decided_at, self.reversal) = (0, None);
+                    (self.decided_at, self.reversal, self.is_compared) = (0, None, false);
                     self.inspection = WindowTally::new(SINGLE_PAGE);
                     self.piece_time = self.original.per_piece().unwrap_or(f64::INFINITY);
                     let pieces = self.tuning.few_samples + self.tuning.min_repeats();
@@ -360,7 +386,14 @@ impl RandomFaults {
                     self.choose(now, mapping);
                     return None;
                 }
-                self.measure(now, choice, mapping.gains, trials)
+                self.measure(now, choice, mapping, trials)
+            }
+            Phase::Comparison(choice) => {
+                if !self.original.is_judged(&self.tuning) {
+                    return None;
+                }
+                (self.phase, self.is_compared) = (Phase::Chosen(choice), true);
+                self.measure(now, choice, mapping, trials)
             }
         }
     }
@@ -376,14 +409,13 @@ impl RandomFaults {
             || (inspection.faults() >= self.tuning.few_samples && is_costly)
     }
 
-    /// Compares the time per piece with that of the original window. It also depends on other
-    /// readers, so harm counts only if all mappings show it together, or this one twice. Streams
-    /// may lose more than the mapping gains: an array, for example, may read ahead for itself.
+    /// Observes a selected window. Streams may lose more than the mapping gains: an array, for
+    /// example, may read ahead for itself.
     fn measure(
         &mut self,
         now: Nanos,
         choice: Choice,
-        gains: MeanGain,
+        mapping: &MappingView<'_>,
         trials: bool,
     ) -> Option<MeasuredGain> {
         if choice.window == self.original.window {
@@ -396,6 +428,23 @@ impl RandomFaults {
         if !self.chosen.is_judged(&self.tuning) {
             return None;
         }
+        if trials && mapping.is_alone && !self.is_compared {
+            self.original = WindowTally::new(self.original.window);
+            self.phase = Phase::Comparison(choice);
+            return None;
+        }
+        self.compare(now, choice, mapping.gains, trials)
+    }
+
+    /// Compares the time per piece with that of the original window. It also depends on other
+    /// readers, so harm counts only if all mappings show it together, or this one twice.
+    fn compare(
+        &mut self,
+        now: Nanos,
+        choice: Choice,
+        gains: MeanGain,
+        trials: bool,
+    ) -> Option<MeasuredGain> {
         let measured = self.original.per_piece()? / self.chosen.per_piece()?;
         let gain = MeasuredGain { predicted: choice.predicted, measured };
         let others = choice.measured.map_or(gains, |before| gains.without(before));
@@ -482,7 +531,7 @@ impl RandomFaults {
     /// around a fault contribute to priming.
     pub fn window(&self, original: Pages, primed: bool) -> Pages {
         match self.phase {
-            Phase::Original => original,
+            Phase::Original | Phase::Comparison(_) => original,
             Phase::Inspection => SINGLE_PAGE,
             Phase::Chosen(choice) => {
                 let gain = choice.measured.unwrap_or(choice.predicted);
@@ -507,6 +556,10 @@ impl RandomFaults {
                  they are"
                     .to_owned()
             }
+            Phase::Comparison(choice) => format!(
+                "its mapping is read at random: its original window is compared with one of {}",
+                Bytes::new(choice.window.get() * page.get())
+            ),
             Phase::Chosen(choice) if choice.window != original => format!(
                 "its mapping is read at random: predicted ×{:.2} ({})",
                 choice.predicted,

@@ -1,6 +1,6 @@
 //! Decides the window of each open file.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use units::{Bytes, Nanos, Pages};
 
@@ -8,12 +8,11 @@ use super::action::{ActionKind, FileAction};
 use super::choice::{self, RunsChoice, RunsView};
 use super::climb::{SearchOutcome, StreamSummary};
 use super::controller::BdiController;
-use super::gain::{GainSource, MeanGain, MeasuredGain};
+use super::gain::{GainSource, MeasuredGain};
 use super::inputs::{Bounds, FileKey, FileState, Inputs};
 use super::limited_window::{LimitReason, LimitedWindow};
 use super::memory::room;
 use super::prime::FilePriming;
-use super::random_faults::MappingView;
 use super::runs::RunsChange;
 use super::shrink::Shrink;
 use super::sizes;
@@ -34,10 +33,7 @@ impl BdiController {
         let shared = self.shared();
         let (mut actions, mut others_changed) = (Vec::new(), false);
         let keys: Vec<OpenFileId> = self.streams.keys().copied().collect();
-        let mapped = self.streams.values().filter(|stream| stream.mapped).count().max(1) as u64;
-        let all_mapped = self.mapped_pages();
-        let measured = self.streams.values().filter_map(|stream| stream.faults.measured());
-        let gains = measured.fold(MeanGain::default(), MeanGain::with);
+        let mappings = self.mappings();
         let are_disturbed = self.climb.is_trying() || outcome != SearchOutcome::Unchanged;
         for stream in self.streams.values_mut() {
             stream.shares_file = shared.contains(&stream.file);
@@ -59,24 +55,8 @@ impl BdiController {
             let is_change = |one: &FileAction| !matches!(one.kind, ActionKind::Report { .. });
             others_changed |= answers.iter().any(is_change);
             actions.extend(answers);
-            let Some(stream) = self.streams.get_mut(&key) else { continue };
-            if let Some((facts, original)) =
-                stream.facts.zip(stream.original).filter(|(facts, _)| {
-                    // The window of a file without a descriptor cannot be set.
-                    stream.mapped && !facts.only_mapped
-                })
-            {
-                let room = room(inputs, &facts, &self.tuning);
-                let file = file_view(&facts, Pages::new(room.get() / mapped), &self.bounds);
-                let fits = all_mapped <= room;
-                let pass_time = fits.then(|| self.device_times(facts.page).page * all_mapped.get());
-                if features.what_if
-                    && features.mappings
-                    && let Some(gain) =
-                        self.step_mapping(key, (original, pass_time), file, gains, now)
-                {
-                    actions.push(self.report(key, GainSource::MappedWindow, gain));
-                }
+            if let Some(gain) = self.step_mapping(key, &mappings, inputs) {
+                actions.push(self.report(key, GainSource::MappedWindow, gain));
             }
             let Some(stream) = self.streams.get_mut(&key) else { continue };
             // Even if its program has given advice meanwhile: it must not stay without a window.
@@ -138,40 +118,6 @@ impl BdiController {
             self.climb.disturb();
         }
         actions
-    }
-
-    /// Returns the size of all mapped files, each counted once.
-    fn mapped_pages(&self) -> Pages {
-        let mapped = self.streams.values().filter(|stream| stream.mapped);
-        let sizes = mapped.filter_map(|stream| Some((stream.file, stream.facts?.file_pages)));
-        sizes.collect::<BTreeMap<FileKey, Pages>>().into_values().sum()
-    }
-
-    /// Runs the next step of a mapping that is read at random; returns the gain of its window once
-    /// that is known.
-    fn step_mapping(
-        &mut self,
-        key: OpenFileId,
-        (original, pass_time): (Pages, Option<Nanos>),
-        file: FileView,
-        gains: MeanGain,
-        now: Nanos,
-    ) -> Option<MeasuredGain> {
-        let parallel = self.parallel();
-        let (waits, scores) = (&self.fault_waits, &self.scores);
-        let mapping = MappingView {
-            original,
-            waits,
-            gains,
-            file,
-            pass_time,
-            parallel,
-            scores,
-            may_inspect: !self.climb.is_trying(),
-            passed: self.counts.progress,
-        };
-        let trials = self.bounds.features.trials;
-        self.streams.get_mut(&key)?.faults.step(now, &mapping, trials)
     }
 
     /// Predicts which action is best for an open file that is read in runs.
@@ -264,7 +210,7 @@ impl BdiController {
     }
 
     /// Returns how many reads the device serves at once, 1 to `max_parallel`.
-    fn parallel(&self) -> usize {
+    pub(super) fn parallel(&self) -> usize {
         self.device.parallelism().ceil().clamp(1.0, self.tuning.max_parallel()) as usize
     }
 

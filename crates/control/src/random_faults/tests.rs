@@ -26,6 +26,8 @@ struct Reader {
     files: u64,
     /// Whether the window of a stream is being tried.
     tries: bool,
+    /// Whether other mappings on the device have other windows too.
+    others: bool,
     /// The pages that streams of the device have passed.
     passed: u64,
 }
@@ -44,6 +46,7 @@ impl Reader {
             cache: 1 << 20,
             files: 1 << 24,
             tries: false,
+            others: false,
             passed: 0,
         }
     }
@@ -78,7 +81,7 @@ impl Reader {
         let window_time = self.fault + self.page * ORIGINAL.get();
         let pass_time = Nanos::from_micros(window_time * self.files / ORIGINAL.get());
         let (original, parallel) = (ORIGINAL, 1);
-        let (may_inspect, passed) = (!self.tries, self.passed);
+        let (may_inspect, is_alone, passed) = (!self.tries, !self.others, self.passed);
         let mapping = MappingView {
             original,
             waits,
@@ -88,6 +91,7 @@ impl Reader {
             parallel,
             scores,
             may_inspect,
+            is_alone,
             passed,
         };
         faults.step(self.now, &mapping, true);
@@ -111,13 +115,13 @@ impl Reader {
 
 #[test]
 fn an_inspection_shows_which_window_serves() {
-    assert_eq!(Reader::new(100, 8).settled(1), [32, 1], "single pages");
-    assert_eq!(Reader::new(300, 32).settled(4), [32, 1, 16], "one fault for each piece");
+    assert_eq!(Reader::new(100, 8).settled(1), [32, 1, 32, 1], "single pages");
+    assert_eq!(Reader::new(300, 32).settled(4), [32, 1, 16, 32, 16], "one fault for each");
     // With a window of 16 pages, pieces of 8 reach the mark, and the kernel reads 16 more.
     assert_eq!(Reader::new(300, 32).settled(8), [32, 1, 32]);
     let long = Reader::new(300, 32).settled(16);
     assert_eq!(long.last(), Some(&32), "no smaller window does: {long:?}");
-    assert_eq!(Reader::new(20, 100).settled(8), [32, 1], "transfer takes most of the time");
+    assert_eq!(Reader::new(20, 100).settled(8), [32, 1, 32, 1], "transfer takes most time");
     assert_eq!(Reader::new(8500, 1).settled(8), [32, 1, 32], "seeks take the time");
 }
 
@@ -147,7 +151,7 @@ fn an_inspection_costs_no_more_than_a_few_pieces_before() {
 fn a_primed_file_keeps_its_original_window_where_seeks_take_the_time() {
     let primed = |fault, page| Reader { primed: true, ..Reader::new(fault, page) };
     assert_eq!(primed(8500, 45).settled(1), [32, 1, 32]);
-    assert_eq!(primed(330, 32).settled(1), [32, 1]);
+    assert_eq!(primed(330, 32).settled(1), [32, 1, 32, 1]);
 }
 
 #[test]
@@ -168,14 +172,14 @@ fn first_reads_that_take_longer_do_not_decide() {
 fn a_window_that_does_not_gain_what_was_predicted_is_reverted() {
     let mut reader = Reader::new(100, 8);
     for piece in 0..200_u64 {
-        // After the inspection, small reads suddenly take as long as large ones.
-        let more = if reader.windows.len() > 1 && piece > 60 { 800 } else { 0 };
+        // Some time after the inspection, small reads suddenly take longer than large ones.
+        let more = if reader.window() == 1 && piece > 60 { 800 } else { 0 };
         reader.piece(piece * 7919 % 1000 * 1000, 1, more);
         if piece % 10 == 9 {
             reader.interval();
         }
     }
-    assert_eq!(reader.windows, [32, 1, 32], "{:?}", reader.faults.phase);
+    assert_eq!(reader.windows, [32, 1, 32, 1, 32], "{:?}", reader.faults.phase);
     let Some(Reversal::Slower(window, speed)) = reader.faults.reversal else { panic!("no reason") };
     assert!(window == SINGLE_PAGE && speed < 0.95, "{window:?} {speed}");
     let why = reader.faults.why(ORIGINAL, Bytes::from_kib(4), false);
@@ -183,6 +187,28 @@ fn a_window_that_does_not_gain_what_was_predicted_is_reverted() {
         why,
         format!("with a window of 4 KiB, its mapping was read {speed:.2} times as fast")
     );
+}
+
+#[test]
+fn a_window_is_compared_with_the_original_one_as_it_is_later() {
+    let mut reader = Reader::new(300, 8);
+    for piece in 0..400_u64 {
+        // By chance, the first reads took longer.
+        let more = if reader.windows.len() == 1 { 1500 } else { 0 };
+        reader.piece(piece * 7919 % 1000 * 1000, 8, more);
+        if piece % 10 == 9 {
+            reader.interval();
+        }
+    }
+    let [32, 1, tried, 32] = reader.windows[..] else { panic!("{:?}", reader.windows) };
+    let Some(Reversal::Slower(window, speed)) = reader.faults.reversal else { panic!("no reason") };
+    assert!(window.get() == tried && speed < 0.95, "{window:?} {speed}");
+}
+
+#[test]
+fn a_window_is_not_compared_again_while_other_mappings_have_smaller_ones() {
+    let with_others = Reader { others: true, ..Reader::new(300, 32) };
+    assert_eq!(with_others.settled(4), [32, 1, 16]);
 }
 
 #[test]
@@ -200,9 +226,13 @@ fn a_window_that_slows_down_streams_is_reverted() {
         (reader.windows, reader.faults.reversal == Some(Reversal::SlowedStreams))
     };
     // The mapping itself takes the same time in both cases.
-    assert_eq!(windows(600), (vec![32, 1, 16], false));
-    assert_eq!(windows(200), (vec![32, 1, 16, 32], true));
-    assert_eq!(windows(0), (vec![32, 1, 16], false), "streams that ended were not slowed down");
+    assert_eq!(windows(600), (vec![32, 1, 16, 32, 16], false));
+    assert_eq!(windows(200), (vec![32, 1, 16, 32, 16, 32], true));
+    assert_eq!(
+        windows(0),
+        (vec![32, 1, 16, 32, 16], false),
+        "streams that ended were not slowed down"
+    );
 }
 
 #[test]
@@ -247,7 +277,7 @@ fn files_that_are_soon_read_completely_keep_their_windows() {
     let windows = |files| Reader { files, ..Reader::new(100, 8) }.settled(1);
     // One fault takes 356 µs.
     assert_eq!(windows(32 * 5000), [32]);
-    assert_eq!(windows(32 * 6000), [32, 1]);
+    assert_eq!(windows(32 * 6000), [32, 1, 32, 1]);
 }
 
 #[test]
@@ -261,7 +291,7 @@ fn an_inspection_waits_for_the_trial_of_a_stream() {
     }
     assert_eq!(reader.windows, [32]);
     reader.tries = false;
-    assert_eq!(reader.settled(1), [32, 1]);
+    assert_eq!(reader.settled(1), [32, 1, 32, 1]);
 }
 
 #[test]
