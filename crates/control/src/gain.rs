@@ -53,6 +53,10 @@ impl MeanGain {
         Self { sum_of_logarithms: self.sum_of_logarithms - gain.ln(), count: self.count - 1 }
     }
 
+    pub fn is_empty(self) -> bool {
+        self.count == 0
+    }
+
     pub fn mean(self) -> f64 {
         (self.sum_of_logarithms / f64::from(self.count.max(1))).exp()
     }

@@ -15,17 +15,20 @@
 //! smaller window is selected that is slower, and a comparison with them would not show it. So a
 //! selected window is compared with the original one as it is afterwards.
 
+mod tally;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::backoff::Backoff;
-use crate::fault_waits::{FaultWait, FaultWaits, RecentWaits};
+use crate::fault_waits::{FaultWait, FaultWaits};
 use crate::gain::{GainScores, GainSource, MeanGain, MeasuredGain};
-use crate::rates::is_plainly_below;
 use crate::tuning::{SINGLE_PAGE, Tuning};
 use crate::what_if::{Candidate, FileView, PastAccess, PredictedOutcome, predict};
 use policy::Window;
 use units::{Bytes, Nanos, Pages};
+
+use tally::WindowTally;
 
 /// A piece: its first and last page that faulted, and the range of pages that was read for it.
 #[derive(Clone, Copy, Debug)]
@@ -33,63 +36,6 @@ struct Piece {
     first: u64,
     last: u64,
     read: (u64, u64),
-}
-
-/// Observations with one window.
-#[derive(Clone, Debug, Default)]
-struct WindowTally {
-    window: Pages,
-    pieces: u64,
-    /// Faults that did not directly follow the pages read by the previous one, and those that did.
-    faults: (u64, u64),
-    /// The times from each fault to the next, by the same two kinds: the wait, other costs of the
-    /// fault, and the work of the reader, up to `max_think_time`.
-    gaps: (RecentWaits, RecentWaits),
-    /// The pages that streams of the device passed, and the time in which they passed any.
-    streams: (u64, Nanos),
-}
-
-impl WindowTally {
-    fn new(window: Pages) -> Self {
-        Self { window, ..Self::default() }
-    }
-
-    fn faults(&self) -> u64 {
-        self.faults.0 + self.faults.1
-    }
-
-    fn is_judged(&self, tuning: &Tuning) -> bool {
-        self.pieces >= tuning.min_samples || self.faults() >= tuning.max_faults()
-    }
-
-    /// Returns the time of all faults in seconds, without outliers.
-    fn time(&self) -> f64 {
-        let time = |faults: u64, gaps: &RecentWaits| {
-            faults as f64 * gaps.trimmed_mean().unwrap_or_default().as_secs_f64()
-        };
-        time(self.faults.0, &self.gaps.0) + time(self.faults.1, &self.gaps.1)
-    }
-
-    /// Adds the pages that streams passed in an interval.
-    fn add_streams(&mut self, passed: u64, elapsed: Nanos) {
-        if passed > 0 {
-            self.streams = (self.streams.0 + passed, self.streams.1 + elapsed);
-        }
-    }
-
-    /// Returns the rate of streams relative to that with another window, if it is plainly lower.
-    fn slows_streams(&self, other: &Self, tuning: &Tuning) -> Option<f64> {
-        let (passed, elapsed) = (self.streams.0 as f64, self.streams.1.as_secs_f64());
-        let expected = other.streams.0 as f64 * elapsed / other.streams.1.as_secs_f64().max(1e-9);
-        let windows = |pages: f64| pages / other.window.get().max(1) as f64;
-        is_plainly_below(windows(expected), windows(passed), tuning).then(|| passed / expected)
-    }
-
-    /// Returns the time per piece in seconds; `None` if nothing was measured.
-    fn per_piece(&self) -> Option<f64> {
-        let time = self.time();
-        (self.pieces > 0 && time > 0.0).then(|| time / self.pieces as f64)
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -104,6 +50,9 @@ struct Choice {
     window: Pages,
     predicted: f64,
     measured: Option<f64>,
+    /// Each measurement has twice as many observations as the one before it, up to all remembered
+    /// ones: many short ones would show harm now and then by chance.
+    times: u64,
 }
 
 /// Why a selected window was given up.
@@ -275,10 +224,10 @@ impl RandomFaults {
         }
         let Some((window, is_adjacent)) = self.last else { return };
         let of_phase = match self.phase {
-            Phase::Original | Phase::Comparison(_) => original.unwrap_or(window),
+            Phase::Original => original.unwrap_or(window),
             Phase::Inspection => SINGLE_PAGE,
             // Other readers may read more by then, so these waits are not comparable.
-            Phase::Chosen(_) => return,
+            Phase::Chosen(_) | Phase::Comparison(_) => return,
         };
         if self.waits.len() < self.tuning.max_remembered && window == of_phase {
             self.waits.push(FaultWait { window, is_adjacent, wait });
@@ -354,7 +303,7 @@ impl RandomFaults {
         match self.phase {
             Phase::Original => {
                 if mapping.may_inspect
-                    && self.original.is_judged(&self.tuning)
+                    && self.original.is_judged(1, &self.tuning)
                     && !mapping.is_soon_cached(&self.tuning)
                     && self.backoff.is_over(now)
                     && self.is_random(original)
@@ -389,7 +338,7 @@ impl RandomFaults {
                 self.measure(now, choice, mapping, trials)
             }
             Phase::Comparison(choice) => {
-                if !self.original.is_judged(&self.tuning) {
+                if !self.original.is_judged(1, &self.tuning) {
                     return None;
                 }
                 (self.phase, self.is_compared) = (Phase::Chosen(choice), true);
@@ -425,7 +374,7 @@ impl RandomFaults {
             self.give_up(now, Some(Reversal::SlowedStreams));
             return Some(MeasuredGain { predicted: choice.predicted, measured });
         }
-        if !self.chosen.is_judged(&self.tuning) {
+        if !self.chosen.is_judged(choice.times, &self.tuning) {
             return None;
         }
         if trials && mapping.is_alone && !self.is_compared {
@@ -436,8 +385,9 @@ impl RandomFaults {
         self.compare(now, choice, mapping.gains, trials)
     }
 
-    /// Compares the time per piece with that of the original window. It also depends on other
-    /// readers, so harm counts only if all mappings show it together, or this one twice.
+    /// Compares the time per piece with that of the original window. It also depends on chance and
+    /// on other readers, so harm counts only if several mappings show it together, or this one
+    /// twice.
     fn compare(
         &mut self,
         now: Nanos,
@@ -448,15 +398,17 @@ impl RandomFaults {
         let measured = self.original.per_piece()? / self.chosen.per_piece()?;
         let gain = MeasuredGain { predicted: choice.predicted, measured };
         let others = choice.measured.map_or(gains, |before| gains.without(before));
-        let mean = others.with(measured).mean();
         let is_harm = |gain| gain < self.tuning.revert_below_ratio();
-        let is_confirmed = is_harm(mean) || choice.measured.is_some_and(is_harm);
+        let is_confirmed = (!others.is_empty() && is_harm(others.with(measured).mean()))
+            || choice.measured.is_some_and(is_harm);
         if trials && is_harm(measured) && is_confirmed {
             self.give_up(now, Some(Reversal::Slower(choice.window, measured)));
             return Some(gain);
         }
         // The window is measured again, and must not be harmful then either.
-        self.phase = Phase::Chosen(Choice { measured: Some(measured), ..choice });
+        let most = self.tuning.max_remembered as u64 / self.tuning.min_samples;
+        let times = (2 * choice.times).min(most.max(1));
+        self.phase = Phase::Chosen(Choice { measured: Some(measured), times, ..choice });
         self.chosen = WindowTally::new(choice.window);
         choice.measured.is_none().then_some(gain)
     }
@@ -514,7 +466,7 @@ impl RandomFaults {
         {
             return;
         }
-        self.phase = Phase::Chosen(Choice { window, predicted, measured: None });
+        self.phase = Phase::Chosen(Choice { window, predicted, measured: None, times: 1 });
         self.chosen = WindowTally::new(window);
         self.original.window = original;
     }

@@ -200,9 +200,9 @@ fn a_window_is_compared_with_the_original_one_as_it_is_later() {
             reader.interval();
         }
     }
-    let [32, 1, tried, 32] = reader.windows[..] else { panic!("{:?}", reader.windows) };
+    let [32, 1, tried, 32, again, 32] = reader.windows[..] else { panic!("{:?}", reader.windows) };
     let Some(Reversal::Slower(window, speed)) = reader.faults.reversal else { panic!("no reason") };
-    assert!(window.get() == tried && speed < 0.95, "{window:?} {speed}");
+    assert!(window.get() == tried && tried == again && speed < 0.95, "{window:?} {speed}");
 }
 
 #[test]
