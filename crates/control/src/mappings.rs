@@ -2,37 +2,40 @@
 
 use std::collections::BTreeMap;
 
-use units::Pages;
+use units::{Nanos, Pages};
 
 use super::controller::BdiController;
 use super::gain::{MeanGain, MeasuredGain};
 use super::inputs::{FileKey, Inputs};
 use super::memory::room;
 use super::random_faults::MappingView;
+use super::stream::Stream;
 use super::windows::file_view;
 use policy::OpenFileId;
 
-/// What the mappings on a device have in common.
+/// Totals of the mappings on a device.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mappings {
     number: u64,
     /// The size of their files, each counted once.
     pages: Pages,
     gains: MeanGain,
-    /// The number of mappings that have a smaller window than the original one.
-    smaller: usize,
+    /// The number of mappings with smaller windows than their original ones that are being read.
+    reduced: usize,
 }
 
 impl BdiController {
-    pub(super) fn mappings(&self) -> Mappings {
+    pub(super) fn mappings(&self, now: Nanos) -> Mappings {
         let mapped = || self.streams.values().filter(|stream| stream.mapped);
+        let is_read =
+            |stream: &&Stream| now.saturating_sub(stream.seen) <= self.tuning.idle_timeout;
         let sizes = mapped().filter_map(|stream| Some((stream.file, stream.facts?.file_pages)));
         let measured = mapped().filter_map(|stream| stream.faults.measured());
         Mappings {
             number: mapped().count() as u64,
             pages: sizes.collect::<BTreeMap<FileKey, Pages>>().into_values().sum(),
             gains: measured.fold(MeanGain::default(), MeanGain::with),
-            smaller: mapped().filter(|stream| stream.faults.is_smaller()).count(),
+            reduced: mapped().filter(|one| is_read(one) && one.faults.is_reduced()).count(),
         }
     }
 
@@ -63,7 +66,8 @@ impl BdiController {
             parallel: self.parallel(),
             scores: &self.scores,
             may_inspect: !self.climb.is_trying(),
-            is_alone: mappings.smaller <= 1,
+            // Where it matters, this mapping is one of them.
+            others_are_unchanged: mappings.reduced <= 1,
             passed: self.counts.progress,
         };
         self.streams.get_mut(&key)?.faults.step(inputs.now, &mapping, features.trials)

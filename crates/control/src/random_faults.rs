@@ -12,8 +12,8 @@
 //! column by column. So the prediction is repeated as faults accumulate.
 //!
 //! The prediction uses the first waits with the original window. If these were long by chance, a
-//! smaller window is selected that is slower, and a comparison with them would not show it. So a
-//! selected window is compared with the original one as it is afterwards.
+//! smaller window is selected that is slower, and a comparison with them would not show it. So the
+//! original window is observed once more, unless other mappings have smaller windows, too.
 
 mod tally;
 
@@ -50,9 +50,9 @@ struct Choice {
     window: Pages,
     predicted: f64,
     measured: Option<f64>,
-    /// Each measurement has twice as many observations as the one before it, up to all remembered
-    /// ones: many short ones would show harm now and then by chance.
-    times: u64,
+    /// The next measurement takes this multiple of `min_samples` pieces. It doubles up to all waits
+    /// that are remembered: many short measurements would show harm now and then by chance.
+    samples_factor: u64,
 }
 
 /// Why a selected window was given up.
@@ -91,9 +91,9 @@ pub(super) struct MappingView<'a> {
     pub scores: &'a GainScores,
     /// Whether no other trial is running.
     pub may_inspect: bool,
-    /// Whether all other mappings on the device have their original windows. Others with smaller
-    /// ones leave the device more time for this one, whatever its window is.
-    pub is_alone: bool,
+    /// Whether all other mappings on the device that are being read have their original windows.
+    /// Others with smaller ones leave the device more time for this one, whatever its window is.
+    pub others_are_unchanged: bool,
     /// The pages that streams of the device have passed so far.
     pub passed: u64,
 }
@@ -118,8 +118,8 @@ pub(super) struct RandomFaults {
     /// The time of the last step, and the pages that streams had passed then.
     stepped: Option<(Nanos, u64)>,
     reversal: Option<Reversal>,
-    /// Whether the original window was observed again since the inspection.
-    is_compared: bool,
+    /// Whether the original window was observed again, after the inspection and the last harm.
+    has_new_baseline: bool,
     /// The faults with a smaller window than the original one since the inspection started, and how
     /// many of them the last prediction used.
     history: VecDeque<Fault>,
@@ -253,6 +253,7 @@ impl RandomFaults {
         for tally in [&mut self.original, &mut self.inspection, &mut self.chosen] {
             *tally = WindowTally::new(tally.window);
         }
+        self.has_new_baseline = false;
     }
 
     /// Multiplies the weight of pieces so far by `part`, for their mean length.
@@ -266,7 +267,7 @@ impl RandomFaults {
     }
 
     /// Returns whether a smaller window is being tried or in use.
-    pub fn is_smaller(&self) -> bool {
+    pub fn is_reduced(&self) -> bool {
         match self.phase {
             Phase::Original => false,
             Phase::Inspection => true,
@@ -310,7 +311,7 @@ impl RandomFaults {
                     && original > SINGLE_PAGE
                 {
                     self.history.clear();
-                    (self.decided_at, self.reversal, self.is_compared) = (0, None, false);
+                    (self.decided_at, self.reversal, self.has_new_baseline) = (0, None, false);
                     self.inspection = WindowTally::new(SINGLE_PAGE);
                     self.piece_time = self.original.per_piece().unwrap_or(f64::INFINITY);
                     let pieces = self.tuning.few_samples + self.tuning.min_repeats();
@@ -341,7 +342,7 @@ impl RandomFaults {
                 if !self.original.is_judged(1, &self.tuning) {
                     return None;
                 }
-                (self.phase, self.is_compared) = (Phase::Chosen(choice), true);
+                (self.phase, self.has_new_baseline) = (Phase::Chosen(choice), true);
                 self.measure(now, choice, mapping, trials)
             }
         }
@@ -358,8 +359,8 @@ impl RandomFaults {
             || (inspection.faults() >= self.tuning.few_samples && is_costly)
     }
 
-    /// Observes a selected window. Streams may lose more than the mapping gains: an array, for
-    /// example, may read ahead for itself.
+    /// Judges a selected window, or starts its comparison. Streams may lose more than the mapping
+    /// gains: an array, for example, may read ahead for itself.
     fn measure(
         &mut self,
         now: Nanos,
@@ -374,11 +375,13 @@ impl RandomFaults {
             self.give_up(now, Some(Reversal::SlowedStreams));
             return Some(MeasuredGain { predicted: choice.predicted, measured });
         }
-        if !self.chosen.is_judged(choice.times, &self.tuning) {
+        if !self.chosen.is_judged(choice.samples_factor, &self.tuning) {
             return None;
         }
-        if trials && mapping.is_alone && !self.is_compared {
-            self.original = WindowTally::new(self.original.window);
+        if trials && mapping.others_are_unchanged && !self.has_new_baseline {
+            // The time of a few pieces is too short to observe streams anew.
+            let WindowTally { window, streams, .. } = self.original;
+            self.original = WindowTally { streams, ..WindowTally::new(window) };
             self.phase = Phase::Comparison(choice);
             return None;
         }
@@ -386,8 +389,8 @@ impl RandomFaults {
     }
 
     /// Compares the time per piece with that of the original window. It also depends on chance and
-    /// on other readers, so harm counts only if several mappings show it together, or this one
-    /// twice.
+    /// on other readers, so harm counts only if it is large, or if several mappings show it
+    /// together, or this one twice, with a new baseline.
     fn compare(
         &mut self,
         now: Nanos,
@@ -399,16 +402,18 @@ impl RandomFaults {
         let gain = MeasuredGain { predicted: choice.predicted, measured };
         let others = choice.measured.map_or(gains, |before| gains.without(before));
         let is_harm = |gain| gain < self.tuning.revert_below_ratio();
-        let is_confirmed = (!others.is_empty() && is_harm(others.with(measured).mean()))
+        let is_confirmed = measured < self.tuning.plainly_below_ratio
+            || (!others.is_empty() && is_harm(others.with(measured).mean()))
             || choice.measured.is_some_and(is_harm);
         if trials && is_harm(measured) && is_confirmed {
             self.give_up(now, Some(Reversal::Slower(choice.window, measured)));
             return Some(gain);
         }
         // The window is measured again, and must not be harmful then either.
+        self.has_new_baseline &= !is_harm(measured);
         let most = self.tuning.max_remembered as u64 / self.tuning.min_samples;
-        let times = (2 * choice.times).min(most.max(1));
-        self.phase = Phase::Chosen(Choice { measured: Some(measured), times, ..choice });
+        let samples_factor = (2 * choice.samples_factor).min(most.max(1));
+        self.phase = Phase::Chosen(Choice { measured: Some(measured), samples_factor, ..choice });
         self.chosen = WindowTally::new(choice.window);
         choice.measured.is_none().then_some(gain)
     }
@@ -466,7 +471,7 @@ impl RandomFaults {
         {
             return;
         }
-        self.phase = Phase::Chosen(Choice { window, predicted, measured: None, times: 1 });
+        self.phase = Phase::Chosen(Choice { window, predicted, measured: None, samples_factor: 1 });
         self.chosen = WindowTally::new(window);
         self.original.window = original;
     }
@@ -509,7 +514,7 @@ impl RandomFaults {
                     .to_owned()
             }
             Phase::Comparison(choice) => format!(
-                "its mapping is read at random: its original window is compared with one of {}",
+                "its mapping is read at random: comparing its original window with {}",
                 Bytes::new(choice.window.get() * page.get())
             ),
             Phase::Chosen(choice) if choice.window != original => format!(

@@ -33,7 +33,7 @@ impl BdiController {
         let shared = self.shared();
         let (mut actions, mut others_changed) = (Vec::new(), false);
         let keys: Vec<OpenFileId> = self.streams.keys().copied().collect();
-        let mappings = self.mappings();
+        let mappings = self.mappings(now);
         let are_disturbed = self.climb.is_trying() || outcome != SearchOutcome::Unchanged;
         for stream in self.streams.values_mut() {
             stream.shares_file = shared.contains(&stream.file);

@@ -1,4 +1,4 @@
-//! What is observed of a mapping with one window.
+//! Observations of a mapping with one window.
 
 use units::{Nanos, Pages};
 
@@ -29,9 +29,9 @@ impl WindowTally {
         self.faults.0 + self.faults.1
     }
 
-    /// Returns whether there are this many times as many observations as a judgement needs.
-    pub fn is_judged(&self, times: u64, tuning: &Tuning) -> bool {
-        self.pieces >= times * tuning.min_samples || self.faults() >= times * tuning.max_faults()
+    /// Returns whether there are `factor` × the observations that a first judgement needs.
+    pub fn is_judged(&self, factor: u64, tuning: &Tuning) -> bool {
+        self.pieces >= factor * tuning.min_samples || self.faults() >= factor * tuning.max_faults()
     }
 
     /// Returns the time of all faults in seconds, without outliers.
