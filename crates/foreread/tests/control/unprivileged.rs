@@ -17,6 +17,8 @@ const BACKWARD: &str = "open(F, '<', $ARGV[0]) or die; my $n = (-s F) / 4096; \
 const PAGES: u64 = 2048;
 /// The file: all of a smaller one would be read at once before its pattern is known.
 const MIB: u64 = 64;
+/// Prefetching usually leaves about 100 reads. Once, on a busy machine, it ended halfway.
+const ATTEMPTS: u32 = 3;
 
 #[test]
 fn host_run_as_an_ordinary_user_reads_ahead_for_a_backward_reader() {
@@ -60,11 +62,18 @@ fn host_run_as_an_ordinary_user_reads_ahead_for_a_backward_reader() {
     }
     assert!(output.status.success(), "{said}");
     assert!(without >= PAGES, "the kernel foresees nothing: {without} reads of {PAGES} pages");
-    let (with, output) = run(&[]);
-    let (lines, said) = (text(&output.stdout), text(&output.stderr));
-    assert!(output.status.success(), "{said}");
-    assert!(lines.contains("read backward"), "{lines} {said}");
-    assert!(with < without / 2, "{with} reads instead of {without}: {lines} {said}");
+    let mut attempts = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let (with, output) = run(&[]);
+        let (lines, said) = (text(&output.stdout), text(&output.stderr));
+        assert!(output.status.success(), "{said}");
+        assert!(lines.contains("read backward"), "{lines} {said}");
+        if with < without / 2 {
+            return;
+        }
+        attempts.push(format!("{with} reads instead of {without}: {lines} {said}"));
+    }
+    panic!("{}", attempts.join("\n"));
 }
 
 /// Returns what this machine lacks for the test; `None` if nothing.
