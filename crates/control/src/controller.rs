@@ -330,9 +330,7 @@ impl BdiController {
                 if !stream.is_changed() || facts(*key).is_none() {
                     closed.push(*key);
                 }
-            } else if now.saturating_sub(stream.seen) <= self.tuning.idle_timeout
-                || stream.plan.is_some()
-            {
+            } else if !stream.is_idle(now) || stream.plan.is_some() {
                 match facts(*key) {
                     Some(facts) => {
                         if stream.facts.is_none() {
@@ -404,8 +402,7 @@ impl BdiController {
             domain.thrashed += stream.thrashed;
             domain.progress += counts.progress;
             domain.places += counts.forward + counts.elsewhere;
-            let active =
-                now.saturating_sub(stream.seen) <= self.tuning.idle_timeout && !stream.is_done();
+            let active = !stream.is_idle(now) && !stream.is_done();
             domain.active += u64::from(active && stream.reading() == StreamKind::Forward);
         }
         if together > 0 {

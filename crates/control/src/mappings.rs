@@ -9,7 +9,6 @@ use super::gain::{MeanGain, MeasuredGain};
 use super::inputs::{FileKey, Inputs};
 use super::memory::room;
 use super::random_faults::MappingView;
-use super::stream::Stream;
 use super::windows::file_view;
 use policy::OpenFileId;
 
@@ -27,15 +26,13 @@ pub(super) struct Mappings {
 impl BdiController {
     pub(super) fn mappings(&self, now: Nanos) -> Mappings {
         let mapped = || self.streams.values().filter(|stream| stream.mapped);
-        let is_read =
-            |stream: &&Stream| now.saturating_sub(stream.seen) <= self.tuning.idle_timeout;
         let sizes = mapped().filter_map(|stream| Some((stream.file, stream.facts?.file_pages)));
         let measured = mapped().filter_map(|stream| stream.faults.measured());
         Mappings {
             number: mapped().count() as u64,
             pages: sizes.collect::<BTreeMap<FileKey, Pages>>().into_values().sum(),
             gains: measured.fold(MeanGain::default(), MeanGain::with),
-            reduced: mapped().filter(|one| is_read(one) && one.faults.is_reduced()).count(),
+            reduced: mapped().filter(|one| !one.is_idle(now) && one.faults.is_reduced()).count(),
         }
     }
 
@@ -66,7 +63,7 @@ impl BdiController {
             parallel: self.parallel(),
             scores: &self.scores,
             may_inspect: !self.climb.is_trying(),
-            // Where it matters, this mapping is one of them.
+            // Where that matters, this mapping itself has a smaller one.
             others_are_unchanged: mappings.reduced <= 1,
             passed: self.counts.progress,
         };

@@ -276,7 +276,7 @@ impl BdiController {
             if stream.faults.is_inspected() {
                 continue;
             }
-            let is_idle = now.saturating_sub(stream.seen) > self.tuning.idle_timeout;
+            let is_idle = stream.is_idle(now);
             // A larger window helps a stream, unless it cannot be set.
             let is_stream = stream.reading() == StreamKind::Forward && !facts.only_mapped;
             if is_idle || is_stream || stream.plan.is_some() {

@@ -401,6 +401,11 @@ impl Stream {
         })
     }
 
+    /// Returns whether nobody has read it for `idle_timeout`.
+    pub fn is_idle(&self, now: Nanos) -> bool {
+        now.saturating_sub(self.seen) > self.tuning.idle_timeout
+    }
+
     /// Returns whether it has been silent for longer than it had been read before: a program that
     /// scans first reads a few blocks of other files.
     pub fn has_stopped(&self, now: Nanos) -> bool {

@@ -72,8 +72,7 @@ impl BdiController {
             }
             let Some(stream) = self.streams.get(&key) else { continue };
             let Some(facts) = stream.facts.filter(FileState::may_set_window) else { continue };
-            let is_idle =
-                now.saturating_sub(stream.seen) > self.tuning.idle_timeout || stream.is_done();
+            let is_idle = stream.is_idle(now) || stream.is_done();
             if is_idle || stream.answer.is_some() {
                 continue;
             }
@@ -221,7 +220,7 @@ impl BdiController {
         let Some((facts, original)) = stream.facts.zip(stream.original) else { return Vec::new() };
         let alone = !stream.mapped && !stream.shares_file && stream.plan.is_none();
         let short = alone && stream.shrink.is_none() && stream.window_limit().is_some();
-        let is_idle = now.saturating_sub(stream.seen) > self.tuning.idle_timeout;
+        let is_idle = stream.is_idle(now);
         let may = self.bounds.prefetch
             && self.bounds.features.misses
             && facts.may_set_window()
@@ -343,8 +342,7 @@ impl BdiController {
         let mut most = LimitedWindow::default();
         for stream in self.streams.values() {
             let Some(facts) = stream.facts else { continue };
-            let is_idle = now.saturating_sub(stream.seen) > self.tuning.idle_timeout;
-            if is_idle || stream.has_stopped(now) || facts.unmanaged {
+            if stream.is_idle(now) || stream.has_stopped(now) || facts.unmanaged {
                 continue;
             }
             let reading = stream.reading();

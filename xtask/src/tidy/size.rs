@@ -11,7 +11,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/actuate", 2534),
     ("crates/batch", 1735),
     ("crates/bench", 5585),
-    ("crates/control", 10797),
+    ("crates/control", 10794),
     ("crates/daemon", 4927),
     ("crates/doctor", 4140),
     ("crates/experiment", 2705),

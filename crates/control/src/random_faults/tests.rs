@@ -1,3 +1,5 @@
+use std::ops::Range;
+
 use super::*;
 
 const ORIGINAL: Pages = Pages::new(32);
@@ -103,16 +105,28 @@ impl Reader {
         }
     }
 
-    /// Reads pieces of `pages` pages. Returns all windows that the mapping had.
-    fn settled(mut self, pages: u64) -> Vec<u64> {
-        for piece in 0_u64..1000 {
-            self.piece(piece * 7919 % 1000 * 1000, pages, 0);
+    /// Reads pieces of `pages` pages with these numbers, ten in each interval. Every fault of a
+    /// piece takes `more` µs longer.
+    fn pieces(&mut self, numbers: Range<u64>, pages: u64, mut more: impl FnMut(&Self, u64) -> u64) {
+        for piece in numbers {
+            let more = more(self, piece);
+            self.piece(piece * 7919 % 1000 * 1000, pages, more);
             if piece % 10 == 9 {
                 self.interval();
             }
         }
+    }
+
+    /// Reads 1000 pieces. Returns all windows that the mapping had.
+    fn settled(mut self, pages: u64) -> Vec<u64> {
+        self.pieces(0..1000, pages, |_, _| 0);
         self.windows
     }
+}
+
+/// Single pages take `more` µs longer after this number of pieces.
+fn single_pages_after(number: u64, more: u64) -> impl Fn(&Reader, u64) -> u64 {
+    move |reader, piece| if reader.window() == 1 && piece > number { more } else { 0 }
 }
 
 #[test]
@@ -159,28 +173,16 @@ fn a_primed_file_keeps_its_original_window_where_seeks_take_the_time() {
 #[test]
 fn first_reads_that_take_longer_do_not_decide() {
     let mut reader = Reader::new(8500, 8);
-    for piece in 0..200_u64 {
-        // Metadata is read with some of the first pieces.
-        let more = if piece % 3 == 0 && piece < 20 { 80_000 } else { 0 };
-        reader.piece(piece * 7919 % 1000 * 1000, 8, more);
-        if piece % 10 == 9 {
-            reader.interval();
-        }
-    }
+    // Metadata is read with some of the first pieces.
+    reader.pieces(0..200, 8, |_, piece| if piece % 3 == 0 && piece < 20 { 80_000 } else { 0 });
     assert_eq!(reader.window(), ORIGINAL.get(), "{:?}", reader.windows);
 }
 
 #[test]
 fn a_window_that_does_not_gain_what_was_predicted_is_reverted() {
     let mut reader = Reader::new(100, 8);
-    for piece in 0..200_u64 {
-        // Some time after the inspection, small reads suddenly take longer than large ones.
-        let more = if reader.window() == 1 && piece > 60 { 800 } else { 0 };
-        reader.piece(piece * 7919 % 1000 * 1000, 1, more);
-        if piece % 10 == 9 {
-            reader.interval();
-        }
-    }
+    // Some time after the inspection, small reads suddenly take longer than large ones.
+    reader.pieces(0..200, 1, single_pages_after(60, 800));
     assert_eq!(reader.windows, [32, 1, 32, 1, 32], "{:?}", reader.faults.phase);
     let Some(Reversal::Slower(window, speed)) = reader.faults.reversal else { panic!("no reason") };
     assert!(window == SINGLE_PAGE && speed < 0.95, "{window:?} {speed}");
@@ -194,14 +196,8 @@ fn a_window_that_does_not_gain_what_was_predicted_is_reverted() {
 #[test]
 fn a_window_is_compared_with_the_original_one_as_it_is_later() {
     let mut reader = Reader::new(300, 8);
-    for piece in 0..400_u64 {
-        // By chance, the first reads took longer.
-        let more = if reader.windows.len() == 1 { 1500 } else { 0 };
-        reader.piece(piece * 7919 % 1000 * 1000, 8, more);
-        if piece % 10 == 9 {
-            reader.interval();
-        }
-    }
+    // By chance, the first reads took longer.
+    reader.pieces(0..400, 8, |reader, _| if reader.windows.len() == 1 { 1500 } else { 0 });
     let [32, 1, tried, 32] = reader.windows[..] else { panic!("{:?}", reader.windows) };
     let Some(Reversal::Slower(window, speed)) = reader.faults.reversal else { panic!("no reason") };
     assert!(window.get() == tried && speed < 0.95, "{window:?} {speed}");
@@ -211,13 +207,7 @@ fn a_window_is_compared_with_the_original_one_as_it_is_later() {
 fn harm_must_show_twice_unless_several_mappings_show_it() {
     let read = |other_gain, pieces: u64| {
         let mut reader = Reader { other_gain, ..Reader::new(100, 8) };
-        for piece in 0..pieces {
-            let more = if reader.window() == 1 && piece > 30 { 340 } else { 0 };
-            reader.piece(piece * 7919 % 1000 * 1000, 1, more);
-            if piece % 10 == 9 {
-                reader.interval();
-            }
-        }
+        reader.pieces(0..pieces, 1, single_pages_after(30, 340));
         let is_reverted = reader.faults.reversal.is_some();
         (reader.windows, is_reverted, reader.faults.measured())
     };
@@ -235,32 +225,21 @@ fn harm_must_show_twice_unless_several_mappings_show_it() {
 fn slow_reads_for_a_while_do_not_decide() {
     let mut reader = Reader::new(100, 8);
     let mut small = 0_u64;
-    for piece in 0..1000_u64 {
-        // For 60 of 120 pieces, single pages take longer than a window.
+    // For 60 of 120 pieces, single pages take longer than a window.
+    reader.pieces(0..1000, 1, |reader, _| {
         let is_slow = small >= 200 && ((small - 200) / 60).is_multiple_of(2);
         small += u64::from(reader.window() == 1);
-        let more = if reader.window() == 1 && is_slow { 280 } else { 0 };
-        reader.piece(piece * 7919 % 1000 * 1000, 1, more);
-        if piece % 10 == 9 {
-            reader.interval();
-        }
-    }
+        if reader.window() == 1 && is_slow { 280 } else { 0 }
+    });
     assert_eq!(reader.windows, [32, 1, 32, 1]);
 }
 
 #[test]
 fn a_window_is_measured_anew_after_the_trial_of_a_stream() {
     let mut reader = Reader::new(100, 8);
-    for piece in 0..300_u64 {
-        let more = if reader.window() == 1 && piece > 100 { 800 } else { 0 };
-        reader.piece(piece * 7919 % 1000 * 1000, 1, more);
-        if piece == 100 {
-            reader.faults.disturb();
-        }
-        if piece % 10 == 9 {
-            reader.interval();
-        }
-    }
+    reader.pieces(0..101, 1, |_, _| 0);
+    reader.faults.disturb();
+    reader.pieces(101..300, 1, single_pages_after(100, 800));
     assert_eq!(reader.windows[..5], [32, 1, 32, 1, 32]);
     assert!(matches!(reader.faults.reversal, Some(Reversal::Slower(..))), "{:?}", reader.windows);
 }
@@ -343,12 +322,7 @@ fn files_that_are_soon_read_completely_keep_their_windows() {
 #[test]
 fn an_inspection_waits_for_the_trial_of_a_stream() {
     let mut reader = Reader { tries: true, ..Reader::new(100, 8) };
-    for piece in 0..200_u64 {
-        reader.piece(piece * 7919 % 1000 * 1000, 1, 0);
-        if piece % 10 == 9 {
-            reader.interval();
-        }
-    }
+    reader.pieces(0..200, 1, |_, _| 0);
     assert_eq!(reader.windows, [32]);
     reader.tries = false;
     assert_eq!(reader.settled(1), [32, 1, 32, 1]);
