@@ -74,7 +74,9 @@ pub(super) struct PrimingController {
     begun: bool,
     /// The size of the next burst, in pages; `None` if no further burst is due.
     burst: Option<f64>,
-    /// The number of bursts so far, and the total wait time of readers, in seconds.
+    /// Whether the last burst was in the previous interval.
+    is_burst_new: bool,
+    /// The number of bursts so far, and the time for which readers waited, in seconds.
     bursts: u32,
     waited: f64,
     file: Option<FileKey>,
@@ -108,7 +110,8 @@ impl PrimingController {
         self.now.stalls += stalls;
         self.now.stalled += stalled.as_secs_f64();
         self.now.span += elapsed;
-        self.waited += stalled.as_secs_f64();
+        // A burst delays all readers at once, so their simultaneous waits count once.
+        self.waited += stalled.min(elapsed).as_secs_f64();
         if self.now.span < self.tuning.observation_time || self.now.stalls < self.tuning.few_samples
         {
             return;
@@ -155,9 +158,13 @@ impl PrimingController {
             (self.begun, self.burst) = (true, Some(self.tuning.first_burst_pages()));
             // The waits so far are without priming.
             let now = std::mem::take(&mut self.now);
-            if self.alone == 0.0 && now.stalls > 0 {
+            if self.alone == 0.0 {
                 self.alone = now.mean();
             }
+        }
+        // The device takes longer than an interval for one burst: a larger one shows nothing more.
+        if std::mem::take(&mut self.is_burst_new) && self.queued > 0.0 {
+            self.burst = None;
         }
         let pass = page.get() as f64 / (rate.get() as f64).max(self.tuning.min_stream_rate.get());
         let share = (1.0 - (1.0 - self.tuning.max_loss_share) * missing.clamp(0.0, 1.0))
@@ -167,8 +174,8 @@ impl PrimingController {
             PrimingHaste::Steady => self.cost(pass).max(self.first_cost(pass)),
             PrimingHaste::Bursts | PrimingHaste::AtOnce => self.cost(pass),
         };
-        let wanted = share / cost;
-        let mut stats = PrimingStats {
+        let pages_per_second = (share / cost).max(self.tuning.min_pages_per_second());
+        let stats = PrimingStats {
             missing,
             share,
             pages_per_second: 0.0,
@@ -176,28 +183,25 @@ impl PrimingController {
             wait: Nanos::from_secs_f64(self.alone),
             queued: Pages::new(self.queued as u64),
         };
+        self.stats = Some(stats);
         let queue = self.tuning.max_queue_time().as_secs_f64() / pass;
-        let is_full = self.queued > queue;
         if haste == PrimingHaste::AtOnce {
             // A slow device reads one piece at a time, after a burst that shows how fast it is.
-            let first = self.tuning.first_burst_pages();
-            let piece = self.tuning.piece_pages as f64;
+            let (first, piece) = (self.tuning.first_burst_pages(), self.tuning.piece_pages as f64);
             let least = if self.is_rate_assumed(rate) { first } else { piece };
-            (self.budget_pages, self.stats) =
-                ((queue.max(least) - self.queued).max(0.0), Some(stats));
+            self.budget_pages = (queue.max(least) - self.queued).max(0.0);
             return &mut self.budget_pages;
         }
-        if self.paused_stretches > 0 || is_full {
-            (self.budget_pages, self.stats) = (0.0, Some(stats));
+        if self.paused_stretches > 0 || self.queued > queue {
+            self.budget_pages = 0.0;
             return &mut self.budget_pages;
         }
-        stats.pages_per_second = wanted.max(self.tuning.min_pages_per_second());
-        self.stats = Some(stats);
-        let pages = wanted.max(self.tuning.min_pages_per_second()) * elapsed.as_secs_f64();
+        self.stats = Some(PrimingStats { pages_per_second, ..stats });
+        let pages = pages_per_second * elapsed.as_secs_f64();
         self.budget_pages = (self.budget_pages + pages)
             .min(pages.max(self.tuning.first_burst_pages()))
             .max(if haste == PrimingHaste::Steady { 0.0 } else { self.next_burst() });
-        self.too_much = wanted <= self.tuning.min_pages_per_second()
+        self.too_much = pages_per_second <= self.tuning.min_pages_per_second()
             || cost >= self.tuning.cost_ratios().1 * pass;
         &mut self.budget_pages
     }
@@ -208,14 +212,10 @@ impl PrimingController {
         if bursts > self.tuning.max_loss_share * self.waited {
             return 0.0;
         }
-        let next = self
-            .burst
-            .take()
-            .filter(|next| *next == self.tuning.first_burst_pages() || self.queued == 0.0);
-        self.bursts += u32::from(next.is_some());
-        self.burst =
-            next.map(|next| 2.0 * next).filter(|next| *next <= self.tuning.max_burst_pages());
-        next.unwrap_or(0.0)
+        let Some(next) = self.burst.take() else { return 0.0 };
+        (self.bursts, self.is_burst_new) = (self.bursts + 1, true);
+        self.burst = Some(2.0 * next).filter(|next| *next <= self.tuning.max_burst_pages());
+        next
     }
 
     /// Returns the mean wait without priming, in seconds; `None` if it is unknown.
@@ -261,7 +261,7 @@ impl PrimingController {
     }
 
     pub fn is_over(&mut self) {
-        (self.begun, self.file, self.stats) = (false, None, None);
+        (self.begun, self.is_burst_new, self.file, self.stats) = (false, false, None, None);
     }
 
     /// Returns the assumed device time per page, in seconds, before any was measured.
@@ -316,6 +316,7 @@ mod tests {
         fn primes(&self, pages: f64) -> (f64, f64) {
             let (mut pace, mut done, mut seconds, mut got) =
                 (PrimingController::default(), 0.0, 0.0, Vec::new());
+            let before = pages * 4096.0 / Bytes::from_mib(90).get() as f64;
             let (mut f, mut stalls, mut waited, mut backlog) = (0.0, 0.0, 0.0, 0.0_f64);
             while done < pages {
                 let count = TICK.as_secs_f64() * (1.0 - f) / self.read;
@@ -327,7 +328,8 @@ mod tests {
                 let stalled = if whole > 0 { std::mem::take(&mut waited) } else { 0.0 };
                 pace.waited(whole, Nanos::from_secs_f64(stalled), TICK);
                 seconds += TICK.as_secs_f64();
-                if seconds < 2.0 {
+                // Bursts begin once readers have waited as long as a pass takes.
+                if seconds < before {
                     continue;
                 }
                 let budget_pages =
@@ -345,7 +347,7 @@ mod tests {
             }
             let slots =
                 got.chunks_exact(50).map(|slot| slot.iter().sum::<f64>() / slot.len() as f64);
-            (seconds - 2.0, slots.fold(f64::INFINITY, f64::min))
+            (seconds - before, slots.fold(f64::INFINITY, f64::min))
         }
     }
 
@@ -424,12 +426,12 @@ mod tests {
 
     #[test]
     fn bursts_take_no_more_than_may_be_lost_of_what_was_waited() {
-        let bursts = |waited: u64| {
+        let bursts = |readers: u64, seconds: u64| {
             let mut pace = PrimingController::default();
             pace.waited(
                 Tuning::DEFAULT.few_samples,
-                Nanos::from_secs(waited),
-                Tuning::DEFAULT.observation_time,
+                Nanos::from_secs(readers * seconds),
+                Nanos::from_secs(seconds),
             );
             let mut bursts = 0;
             for _ in 0..10 {
@@ -439,7 +441,8 @@ mod tests {
             }
             bursts
         };
-        assert_eq!([4, 6, 9, 11, 16].map(bursts), [0, 1, 1, 2, 3]);
+        assert_eq!([4, 6, 9, 11, 16].map(|seconds| bursts(1, seconds)), [0, 1, 1, 2, 3]);
+        assert_eq!([4, 6, 9, 11, 16].map(|seconds| bursts(8, seconds)), [0, 1, 1, 2, 3]);
         let mut pace = PrimingController { waited: 100.0, ..PrimingController::default() };
         let steady = *pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK, Steady);
         assert!(steady < Tuning::DEFAULT.first_burst_pages(), "{steady}");
