@@ -10,6 +10,7 @@ use units::text::plain;
 use units::{Bytes, Kib};
 
 use crate::Status;
+use crate::status::unix_s;
 
 /// An action, with the open file as it was last sampled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +53,7 @@ pub enum ActionResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DecisionRecord {
     pub schema_version: u32,
+    pub unix_s: u64,
     /// A process that holds the open file; `None` if it is closed.
     pub pid: Option<u32>,
     pub comm: Option<String>,
@@ -100,6 +102,7 @@ impl DecisionRecord {
         let pid = holder.map(|holder| holder.pid);
         Self {
             schema_version: Status::SCHEMA_VERSION,
+            unix_s: unix_s(),
             pid,
             comm: holder.map(|holder| holder.comm.clone()),
             path: decision.path.clone(),
@@ -232,7 +235,7 @@ impl DecisionLog {
             ActionResult::Prefetching | ActionResult::Reported | ActionResult::Advised => {}
         }
         let record = DecisionRecord::new(decision, result, self.leave);
-        self.status.push_decision(&record.to_string());
+        self.status.push_decision(record.unix_s, &record.to_string());
         self.reporter.decision(&record);
     }
 
@@ -244,12 +247,12 @@ impl DecisionLog {
     }
 
     pub fn new_file_window(&mut self, change: &NewFileWindow) {
-        self.status.push_decision(&change.to_string());
+        self.status.push_decision(unix_s(), &change.to_string());
         self.reporter.new_file_window(change);
     }
 
     pub fn note(&mut self, text: &str) {
-        self.status.push_decision(text);
+        self.status.push_decision(unix_s(), text);
         self.reporter.note(text);
     }
 }

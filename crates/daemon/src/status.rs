@@ -80,7 +80,14 @@ pub struct Status {
     /// The result of the A/B test so far.
     pub effect: Option<StatusEffect>,
     /// The last decisions, the oldest first.
-    pub decisions: VecDeque<String>,
+    pub decisions: VecDeque<LoggedDecision>,
+}
+
+/// A decision, or a note, as it was printed, and when.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoggedDecision {
+    pub unix_s: u64,
+    pub text: String,
 }
 
 /// [`TreatmentEffect`] as it is reported.
@@ -118,22 +125,21 @@ impl Status {
 
     /// Returns the status of this process, which has just started.
     pub fn starting() -> Self {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
         Self {
             schema_version: Self::SCHEMA_VERSION,
             pid: std::process::id(),
-            since_unix_s: since.map_or(0, |since| since.as_secs()),
+            since_unix_s: unix_s(),
             state: "starting".to_owned(),
             ..Self::default()
         }
     }
 
     /// Appends a line to the last decisions.
-    pub fn push_decision(&mut self, line: &str) {
+    pub fn push_decision(&mut self, unix_s: u64, text: &str) {
         if self.decisions.len() == MAX_DECISIONS_KEPT {
             self.decisions.pop_front();
         }
-        self.decisions.push_back(line.to_owned());
+        self.decisions.push_back(LoggedDecision { unix_s, text: text.to_owned() });
     }
 
     /// Returns the metrics in the text format of Prometheus, in base units.
@@ -263,6 +269,11 @@ const READER_COUNTERS: &[ReaderCounter] = &[
     ),
 ];
 
+/// Returns the seconds since 1970.
+pub(crate) fn unix_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
 #[cfg(test)]
 mod tests {
     use units::Nanos;
@@ -306,9 +317,10 @@ mod tests {
     #[test]
     fn a_status_comes_back_as_it_was_written() {
         let mut status = Status::starting();
-        (0..30).for_each(|number| status.push_decision(&format!("decision {number}")));
+        (0..30).for_each(|number| status.push_decision(number, &format!("decision {number}")));
         assert_eq!(status.decisions.len(), MAX_DECISIONS_KEPT);
-        assert_eq!(status.decisions.back().map(String::as_str), Some("decision 29"));
+        let last = status.decisions.back().expect("a decision");
+        assert_eq!((last.unix_s, last.text.as_str()), (29, "decision 29"));
         let text = serde_json::to_string(&status).expect("json");
         assert_eq!(serde_json::from_str::<Status>(&text).expect("a status"), status);
     }

@@ -165,6 +165,6 @@ fn decisions_are_what_the_schema_promises() {
     let mut status = Status::starting();
     validate::assert_valid_as("auto_status", &serde_json::to_value(&status).unwrap());
     status.effect = Some(StatusEffect { pairs: 8, ratio: 2.0, low: 1.5, high: 2.5 });
-    status.push_decision("a line");
+    status.push_decision(1, "a line");
     validate::assert_valid_as("auto_status", &serde_json::to_value(&status).unwrap());
 }

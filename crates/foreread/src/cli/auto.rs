@@ -16,6 +16,7 @@ use daemon::{
 };
 use host::{page_size, resolve};
 use observe::ObserveError;
+use report::utc_seconds;
 use sys::input::{self, InputKind};
 use units::text::plain;
 use units::{Bytes, Nanos};
@@ -460,8 +461,8 @@ fn status_text(status: &Status, is_running: bool) -> String {
     if let Some(effect) = status.effect {
         text.push_str(&format!("effect: {effect}\n"));
     }
-    for line in &status.decisions {
-        text.push_str(&format!("  {}\n", plain(line)));
+    for one in &status.decisions {
+        text.push_str(&format!("  {} {}\n", utc_seconds(one.unix_s as f64), plain(&one.text)));
     }
     text
 }
