@@ -68,33 +68,33 @@ pub const ENTRY: Entry = Entry {
     summary: "Linux 6.18 with `foreread auto`: windows and prefetching from outside",
     source: "this project",
     parameters: &PARAMETERS,
-    build: |settings| {
+    build: |args| {
         let bounds = Bounds {
-            most: Pages::new(settings.pages("most")?),
-            prefetch: settings.flag("prefetch")?,
+            most: Pages::new(args.pages("most")?),
+            prefetch: args.flag("prefetch")?,
             samples: true,
             features: Features {
-                streams: settings.flag("streams")?,
-                mappings: settings.flag("mappings")?,
-                misses: settings.flag("misses")?,
-                trends: settings.flag("trends")?,
-                files: settings.flag("files")?,
-                priming: settings.flag("priming")?,
-                what_if: settings.flag("what_if")?,
-                trials: settings.flag("trials")?,
+                streams: args.flag("streams")?,
+                mappings: args.flag("mappings")?,
+                misses: args.flag("misses")?,
+                trends: args.flag("trends")?,
+                files: args.flag("files")?,
+                priming: args.flag("priming")?,
+                what_if: args.flag("what_if")?,
+                trials: args.flag("trials")?,
             },
-            tuning: Tuning::from_args(settings)?,
+            tuning: Tuning::from_args(args)?,
             ..Bounds::default()
         };
-        let interval = Nanos::from_millis(settings.count("interval", 1, 60_000)?);
-        let reaction = Nanos::from_micros(settings.count("reaction", 0, 1_000_000)?);
-        let dilation = settings.parsed("dilation", |key, text| {
+        let interval = Nanos::from_millis(args.count("interval", 1, 60_000)?);
+        let reaction = Nanos::from_micros(args.count("reaction", 0, 1_000_000)?);
+        let dilation = args.parsed("dilation", |key, text| {
             let factor = text.parse().ok().filter(|factor| (0.001..=1000.0).contains(factor));
             factor.ok_or_else(|| SettingError::invalid(key, text, "must be 0.001 to 1000"))
         })?;
         let auto = SimulatedAuto::new(bounds, interval, reaction);
         let mut auto = auto.with_dilation(dilation);
-        auto.machine.samples_open_files = settings.flag("samples")?;
+        auto.machine.samples_open_files = args.flag("samples")?;
         Ok(Box::new(auto))
     },
 };

@@ -21,7 +21,7 @@ pub const ENTRY: Entry = Entry {
     summary: "AMP: degree and trigger of each stream, by use, waste and lateness",
     source: "Gill and Bathen, AMP, FAST 2007",
     parameters: &[Parameter { name: "max", summary: "the largest degree", default: "4M" }],
-    build: |settings| Ok(Box::new(Amp::new(settings.pages("max")?))),
+    build: |args| Ok(Box::new(Amp::new(args.pages("max")?))),
 };
 
 /// Above this degree, a set is prefetched before the reader reaches the end of the last one.

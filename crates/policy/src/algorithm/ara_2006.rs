@@ -31,9 +31,9 @@ pub const ENTRY: Entry = Entry {
             default: "1",
         },
     ],
-    build: |settings| {
-        let ratio = settings.count("ratio", 0, 100)?;
-        Ok(Box::new(Ara2006::new(ratio, settings.count("hit_rate", 1, 1024)?)))
+    build: |args| {
+        let ratio = args.count("ratio", 0, 100)?;
+        Ok(Box::new(Ara2006::new(ratio, args.count("hit_rate", 1, 1024)?)))
     },
 };
 

@@ -15,9 +15,9 @@ pub const ENTRY: Entry = Entry {
         Parameter { name: "blocks", summary: "blocks of each request", default: "8" },
         Parameter { name: "block", summary: "the size of a block", default: "4K" },
     ],
-    build: |settings| {
-        let blocks = settings.count("blocks", 1, 1 << 20)?;
-        Ok(Box::new(Fixed::new(Pages::new(blocks * settings.pages("block")?))))
+    build: |args| {
+        let blocks = args.count("blocks", 1, 1 << 20)?;
+        Ok(Box::new(Fixed::new(Pages::new(blocks * args.pages("block")?))))
     },
 };
 

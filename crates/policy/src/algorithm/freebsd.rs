@@ -30,13 +30,13 @@ pub const ENTRY: Entry = Entry {
             default: "1M",
         },
     ],
-    build: |settings| {
-        let block = settings.pages("block")?;
+    build: |args| {
+        let block = args.pages("block")?;
         Ok(Box::new(FreeBsd::new(FreebsdLimits {
-            read_max: settings.count("read_max", 0, 1 << 20)?,
-            read_min: settings.count("read_min", 1, 1 << 20)?,
+            read_max: args.count("read_max", 0, 1 << 20)?,
+            read_min: args.count("read_min", 1, 1 << 20)?,
             block,
-            cluster: (settings.pages("max_io")? / block).max(1),
+            cluster: (args.pages("max_io")? / block).max(1),
         })))
     },
 };

@@ -40,11 +40,11 @@ pub const ENTRY: Entry = Entry {
             default: "off",
         },
     ],
-    build: |settings| {
-        let page = settings.pages("page")?;
-        let pool = settings.pages("pool")? / page;
-        let threshold = settings.count("threshold", 0, 64)?;
-        Ok(Box::new(Innodb::new(page, pool, threshold, settings.flag("random")?)))
+    build: |args| {
+        let page = args.pages("page")?;
+        let pool = args.pages("pool")? / page;
+        let threshold = args.count("threshold", 0, 64)?;
+        Ok(Box::new(Innodb::new(page, pool, threshold, args.flag("random")?)))
     },
 };
 

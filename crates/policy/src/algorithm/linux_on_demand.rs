@@ -21,14 +21,14 @@ pub const ENTRY: Entry = Entry {
         summary: "the first kernel with this behaviour: 2.6.23, 2.6.31, 4.10 or 5.12",
         default: "5.12",
     }],
-    build: |settings| {
+    build: |args| {
         let eras = [
             ("2.6.23", Era::V2_6_23),
             ("2.6.31", Era::V2_6_31),
             ("4.10", Era::V4_10),
             ("5.12", Era::V5_12),
         ];
-        Ok(Box::new(LinuxOnDemand::new(settings.choice("since", &eras)?)))
+        Ok(Box::new(LinuxOnDemand::new(args.choice("since", &eras)?)))
     },
 };
 

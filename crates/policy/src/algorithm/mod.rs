@@ -1,4 +1,4 @@
-//! The algorithms, one file each.
+//! The algorithms. Several of them share `linux` or `postgres`; `testing` drives their tests.
 
 pub mod amp;
 pub mod ara_2006;

@@ -50,9 +50,9 @@ pub(super) struct PostgresRules {
 
 impl PostgresRules {
     /// Parses `block` (pages per block), `combine` (blocks per read) and `full`.
-    pub(super) fn settings(settings: &PolicyArgs<'_>) -> Result<(u64, u64, bool), PolicyError> {
-        let block = settings.pages("block")?;
-        Ok((block, (settings.pages("combine")? / block).max(1), settings.flag("full")?))
+    pub(super) fn sizes(args: &PolicyArgs<'_>) -> Result<(u64, u64, bool), PolicyError> {
+        let block = args.pages("block")?;
+        Ok((block, (args.pages("combine")? / block).max(1), args.flag("full")?))
     }
 
     /// Returns the blocks that contain these pages.

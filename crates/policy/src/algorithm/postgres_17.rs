@@ -24,9 +24,9 @@ pub const ENTRY: Entry = Entry {
     build,
 };
 
-fn build(settings: &PolicyArgs<'_>) -> Result<Box<dyn Policy>, PolicyError> {
-    let (block, combine, full) = PostgresRules::settings(settings)?;
-    Ok(Box::new(Scans::new(rules(block, combine, full, settings.count("ios", 0, 1000)?))))
+fn build(args: &PolicyArgs<'_>) -> Result<Box<dyn Policy>, PolicyError> {
+    let (block, combine, full) = PostgresRules::sizes(args)?;
+    Ok(Box::new(Scans::new(rules(block, combine, full, args.count("ios", 0, 1000)?))))
 }
 
 fn rules(block: u64, combine: u64, full: bool, ios: u64) -> PostgresRules {

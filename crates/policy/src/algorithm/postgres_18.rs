@@ -29,11 +29,11 @@ pub const ENTRY: Entry = Entry {
     build,
 };
 
-fn build(settings: &PolicyArgs<'_>) -> Result<Box<dyn Policy>, PolicyError> {
-    let (block, combine, full) = PostgresRules::settings(settings)?;
+fn build(args: &PolicyArgs<'_>) -> Result<Box<dyn Policy>, PolicyError> {
+    let (block, combine, full) = PostgresRules::sizes(args)?;
     let methods = [("worker", true), ("io_uring", true), ("sync", false)];
-    let asynchronous = settings.choice("method", &methods)?;
-    let ios = settings.count("ios", 0, 1000)?;
+    let asynchronous = args.choice("method", &methods)?;
+    let ios = args.count("ios", 0, 1000)?;
     Ok(Box::new(Scans::new(rules(block, combine, full, ios, asynchronous))))
 }
 

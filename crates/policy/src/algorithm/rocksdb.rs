@@ -43,14 +43,14 @@ pub const ENTRY: Entry = Entry {
             default: "off",
         },
     ],
-    build: |settings| {
-        let max = settings.pages("max")? * PAGE.bytes().get();
+    build: |args| {
+        let max = args.pages("max")? * PAGE.bytes().get();
         Ok(Box::new(RocksDb::new(RocksDbOptions {
-            initial: (settings.pages("initial")? * PAGE.bytes().get()).min(max),
+            initial: (args.pages("initial")? * PAGE.bytes().get()).min(max),
             max,
-            reads: settings.count("reads", 0, 1000)?,
-            async_io: settings.flag("async_io")?,
-            compaction: settings.flag("compaction")?,
+            reads: args.count("reads", 0, 1000)?,
+            async_io: args.flag("async_io")?,
+            compaction: args.flag("compaction")?,
         })))
     },
 };

@@ -41,17 +41,17 @@ pub const ENTRY: Entry = Entry {
             default: "2",
         },
     ],
-    build: |settings| {
-        if settings.pages("min_distance")? > settings.pages("max_distance")? {
-            return Err(settings.fail("min_distance", "max_distance or less"));
+    build: |args| {
+        if args.pages("min_distance")? > args.pages("max_distance")? {
+            return Err(args.fail("min_distance", "max_distance or less"));
         }
         Ok(Box::new(Zfs::new(Tunables {
-            record: settings.pages("record")?,
-            min_distance: settings.pages("min_distance")?,
-            max_distance: settings.pages("max_distance")?,
-            max_reorder: settings.pages("max_reorder")?,
-            max_streams: settings.count("max_streams", 1, 1024)?,
-            hole_shift: settings.count("hole_shift", 0, 16)?,
+            record: args.pages("record")?,
+            min_distance: args.pages("min_distance")?,
+            max_distance: args.pages("max_distance")?,
+            max_reorder: args.pages("max_reorder")?,
+            max_streams: args.count("max_streams", 1, 1024)?,
+            hole_shift: args.count("hole_shift", 0, 16)?,
         })))
     },
 };

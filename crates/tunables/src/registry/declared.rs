@@ -94,8 +94,8 @@ fn make(word: &'static str, declaration: Declaration) -> Tunable {
     let form = Box::leak(Box::new(DeclaredForm { word, unit, least, most, choices }));
     Tunable {
         name,
-        order: order.unwrap_or(95),
-        place: FileScope::Declared(&name[PREFIX.len()..]),
+        write_rank: order.unwrap_or(95),
+        file_scope: FileScope::Declared(&name[PREFIX.len()..]),
         form: ValueForm::Declared(form),
         ..Tunable::PLAIN
     }

@@ -16,12 +16,12 @@ const fn entry(
     form: ValueForm,
     default: &'static str,
 ) -> Tunable {
-    let place = FileScope::OtherSystem("FreeBSD");
+    let file_scope = FileScope::OtherSystem("FreeBSD");
     Tunable {
         name,
         json_key,
-        order: 91,
-        place,
+        write_rank: 91,
+        file_scope,
         form,
         default_words: Some(default),
         ..Tunable::PLAIN

@@ -10,8 +10,8 @@ use crate::{Tunable, TunableScope, Value};
 pub(super) static STRIPE_CACHE: Tunable = Tunable {
     name: "stripe_cache_size",
     aliases: &["stripe_cache"],
-    order: 60,
-    place: FileScope::Array("stripe_cache_size"),
+    write_rank: 60,
+    file_scope: FileScope::Array("stripe_cache_size"),
     form: ValueForm::Count { least: 17, most: 32_768 },
     ..Tunable::PLAIN
 };
@@ -19,8 +19,8 @@ pub(super) static STRIPE_CACHE: Tunable = Tunable {
 /// Number of RAID 4, 5 and 6 threads per group of processors; 0 means one for the array.
 pub(super) static GROUP_THREADS: Tunable = Tunable {
     name: "group_thread_cnt",
-    order: 61,
-    place: FileScope::Array("group_thread_cnt"),
+    write_rank: 61,
+    file_scope: FileScope::Array("group_thread_cnt"),
     form: ValueForm::Count { least: 0, most: 8_192 },
     ..Tunable::PLAIN
 };
@@ -29,8 +29,8 @@ pub(super) static GROUP_THREADS: Tunable = Tunable {
 /// size of the stripe cache.
 pub(super) static PREREAD_BYPASS: Tunable = Tunable {
     name: "preread_bypass_threshold",
-    order: 62,
-    place: FileScope::Array("preread_bypass_threshold"),
+    write_rank: 62,
+    file_scope: FileScope::Array("preread_bypass_threshold"),
     form: ValueForm::Count { least: 0, most: 32_768 },
     ..Tunable::PLAIN
 };
@@ -39,8 +39,8 @@ pub(super) static PREREAD_BYPASS: Tunable = Tunable {
 pub(super) static SYNC_SPEED_MIN: Tunable = Tunable {
     name: "sync_speed_min",
     json_key: "sync_speed_min_kib_s",
-    order: 63,
-    place: FileScope::Array("sync_speed_min"),
+    write_rank: 63,
+    file_scope: FileScope::Array("sync_speed_min"),
     form: ValueForm::ArrayRate,
     ..Tunable::PLAIN
 };
@@ -49,8 +49,8 @@ pub(super) static SYNC_SPEED_MIN: Tunable = Tunable {
 pub(super) static SYNC_SPEED_MAX: Tunable = Tunable {
     name: "sync_speed_max",
     json_key: "sync_speed_max_kib_s",
-    order: 64,
-    place: FileScope::Array("sync_speed_max"),
+    write_rank: 64,
+    file_scope: FileScope::Array("sync_speed_max"),
     form: ValueForm::ArrayRate,
     ..Tunable::PLAIN
 };
@@ -60,8 +60,8 @@ pub(super) static SPEED_LIMIT_MIN: Tunable = Tunable {
     name: "speed_limit_min",
     aliases: &["dev.raid.speed_limit_min"],
     json_key: "speed_limit_min_kib_s",
-    order: 65,
-    place: FileScope::Machine("/proc/sys/dev/raid/speed_limit_min"),
+    write_rank: 65,
+    file_scope: FileScope::Machine("/proc/sys/dev/raid/speed_limit_min"),
     form: ValueForm::Rate,
     ..Tunable::PLAIN
 };
@@ -71,8 +71,8 @@ pub(super) static SPEED_LIMIT_MAX: Tunable = Tunable {
     name: "speed_limit_max",
     aliases: &["dev.raid.speed_limit_max"],
     json_key: "speed_limit_max_kib_s",
-    order: 66,
-    place: FileScope::Machine("/proc/sys/dev/raid/speed_limit_max"),
+    write_rank: 66,
+    file_scope: FileScope::Machine("/proc/sys/dev/raid/speed_limit_max"),
     form: ValueForm::Rate,
     ..Tunable::PLAIN
 };

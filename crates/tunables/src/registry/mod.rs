@@ -58,8 +58,8 @@ pub fn freebsd() -> impl Iterator<Item = &'static Tunable> {
 /// The read-ahead algorithm of a simulation, as `NAME[:KEY=VALUE…]`.
 static POLICY: Tunable = Tunable {
     name: "policy",
-    order: 91,
-    place: FileScope::OtherSystem("a simulation (sim:MODEL)"),
+    write_rank: 91,
+    file_scope: FileScope::OtherSystem("a simulation (sim:MODEL)"),
     ..Tunable::PLAIN
 };
 

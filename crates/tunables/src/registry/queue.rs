@@ -19,8 +19,8 @@ const fn switch(most: i64) -> ValueForm {
 pub(super) static SCHEDULER: Tunable = Tunable {
     name: "scheduler",
     aliases: &["elevator", "iosched", "io_scheduler"],
-    order: 10,
-    place: FileScope::Queue("scheduler"),
+    write_rank: 10,
+    file_scope: FileScope::Queue("scheduler"),
     form: ValueForm::Choice,
     side_effects: &[SideEffect::Recomputed("nr_requests")],
     ..Tunable::PLAIN
@@ -29,8 +29,8 @@ pub(super) static SCHEDULER: Tunable = Tunable {
 /// Maximum number of requests in a queue.
 pub(super) static NR_REQUESTS: Tunable = Tunable {
     name: "nr_requests",
-    order: 20,
-    place: FileScope::Queue("nr_requests"),
+    write_rank: 20,
+    file_scope: FileScope::Queue("nr_requests"),
     form: ValueForm::Count { least: 1, most: 1 << 20 },
     ..Tunable::PLAIN
 };
@@ -39,8 +39,8 @@ pub(super) static NR_REQUESTS: Tunable = Tunable {
 pub(super) static QUEUE_DEPTH: Tunable = Tunable {
     name: "queue_depth",
     aliases: &["ncq", "ncq_depth"],
-    order: 15,
-    place: FileScope::Driver("queue_depth"),
+    write_rank: 15,
+    file_scope: FileScope::Driver("queue_depth"),
     form: ValueForm::Count { least: 1, most: 65_536 },
     ..Tunable::PLAIN
 };
@@ -50,8 +50,8 @@ pub(super) static MAX_SECTORS: Tunable = Tunable {
     name: "max_sectors",
     aliases: &["max_sectors_kb"],
     json_key: "max_sectors_kib",
-    order: 30,
-    place: FileScope::Queue("max_sectors_kb"),
+    write_rank: 30,
+    file_scope: FileScope::Queue("max_sectors_kb"),
     form: ValueForm::Amount { unit: 1024, least: Bytes::from_kib(4), most: Bytes::from_gib(2) },
     side_effects: READ_AHEAD,
     ..Tunable::PLAIN
@@ -60,8 +60,8 @@ pub(super) static MAX_SECTORS: Tunable = Tunable {
 /// Whether the kernel treats a device as a rotating disk; a change may raise read-ahead.
 pub(super) static ROTATIONAL: Tunable = Tunable {
     name: "rotational",
-    order: 40,
-    place: FileScope::Queue("rotational"),
+    write_rank: 40,
+    file_scope: FileScope::Queue("rotational"),
     form: switch(1),
     side_effects: READ_AHEAD,
     ..Tunable::PLAIN
@@ -70,8 +70,8 @@ pub(super) static ROTATIONAL: Tunable = Tunable {
 /// The processor that completes a request: any (0), one nearby (1) or the submitting one (2).
 pub(super) static RQ_AFFINITY: Tunable = Tunable {
     name: "rq_affinity",
-    order: 50,
-    place: FileScope::Queue("rq_affinity"),
+    write_rank: 50,
+    file_scope: FileScope::Queue("rq_affinity"),
     form: switch(2),
     ..Tunable::PLAIN
 };
@@ -79,8 +79,8 @@ pub(super) static RQ_AFFINITY: Tunable = Tunable {
 /// Request merging: all (0), simple merges only (1) or none (2).
 pub(super) static NOMERGES: Tunable = Tunable {
     name: "nomerges",
-    order: 51,
-    place: FileScope::Queue("nomerges"),
+    write_rank: 51,
+    file_scope: FileScope::Queue("nomerges"),
     form: switch(2),
     ..Tunable::PLAIN
 };
@@ -90,8 +90,8 @@ pub(super) static WBT_LAT: Tunable = Tunable {
     name: "wbt_lat",
     aliases: &["wbt_lat_usec"],
     json_key: "wbt_lat_us",
-    order: 52,
-    place: FileScope::Queue("wbt_lat_usec"),
+    write_rank: 52,
+    file_scope: FileScope::Queue("wbt_lat_usec"),
     form: ValueForm::Span { unit: 1_000 },
     ..Tunable::PLAIN
 };
@@ -101,8 +101,8 @@ pub(super) static MEMBER_READ_AHEAD: Tunable = Tunable {
     name: "member_read_ahead",
     aliases: &["member_read_ahead_kb"],
     json_key: "member_read_ahead_kib",
-    order: 190,
-    place: FileScope::MemberBdi,
+    write_rank: 190,
+    file_scope: FileScope::MemberBdi,
     form: ValueForm::Amount { unit: 1024, least: Bytes::ZERO, most: Bytes::from_gib(1) },
     ..Tunable::PLAIN
 };

@@ -12,8 +12,8 @@ pub(super) static READ_AHEAD: Tunable = Tunable {
     aliases: &["read_ahead_kb", "readahead", "readahead_kb", "ra"],
     json_key: "read_ahead_kib",
     // Last, because writing max_sectors_kb, rotational or the scheduler may change it.
-    order: 200,
-    place: FileScope::Bdi,
+    write_rank: 200,
+    file_scope: FileScope::Bdi,
     form: ValueForm::Window,
     ..Tunable::PLAIN
 };

@@ -23,8 +23,8 @@ pub(super) fn find(name: &str) -> Option<&'static Tunable> {
     let canonical = format!("{PREFIX}{bare}");
     KNOWN.get(&canonical, |name| Tunable {
         name,
-        order: 90,
-        place: FileScope::Machine(leak(format!("/proc/sys/{}", parts.join("/")))),
+        write_rank: 90,
+        file_scope: FileScope::Machine(leak(format!("/proc/sys/{}", parts.join("/")))),
         ..Tunable::PLAIN
     })
 }

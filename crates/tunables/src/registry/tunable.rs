@@ -90,8 +90,9 @@ pub struct Tunable {
     pub(super) aliases: &'static [&'static str],
     /// The name in JSON; empty if it is the same as `name`.
     pub(super) json_key: &'static str,
-    pub(super) order: u8,
-    pub(super) place: FileScope,
+    /// Less than that of any tunable that this one changes; read-ahead has 200.
+    pub(super) write_rank: u8,
+    pub(super) file_scope: FileScope,
     pub(super) form: ValueForm,
     pub(super) side_effects: &'static [SideEffect],
     /// True if 0 only means that another tunable applies; 0 is then never written.
@@ -105,8 +106,8 @@ impl Tunable {
         name: "",
         aliases: &[],
         json_key: "",
-        order: 100,
-        place: FileScope::Machine(""),
+        write_rank: 100,
+        file_scope: FileScope::Machine(""),
         form: ValueForm::Text,
         side_effects: &[],
         defers_at_zero: false,
@@ -126,7 +127,7 @@ impl Tunable {
     /// Returns the rank among several writes. Later writes overwrite side effects of earlier ones:
     /// a write to `max_sectors_kb` makes the kernel recompute read-ahead.
     pub fn write_rank(&self) -> u8 {
-        self.order
+        self.write_rank
     }
 
     pub fn side_effects(&self) -> &'static [SideEffect] {
@@ -153,7 +154,7 @@ impl Tunable {
 
     /// Returns the name of the operating system; `None` for Linux.
     pub fn other_os(&self) -> Option<&'static str> {
-        match self.place {
+        match self.file_scope {
             FileScope::OtherSystem(system) => Some(system),
             _ => None,
         }
@@ -161,12 +162,12 @@ impl Tunable {
 
     /// Returns whether the tunable applies to the whole machine, whatever the target.
     pub fn is_of_machine(&self) -> bool {
-        matches!(self.place, FileScope::Machine(_) | FileScope::OtherSystem(_))
+        matches!(self.file_scope, FileScope::Machine(_) | FileScope::OtherSystem(_))
     }
 
     /// Returns the kind of storage that has the tunable; `None` if every kind has it.
     pub fn needs(&self) -> Option<&'static str> {
-        match self.place {
+        match self.file_scope {
             FileScope::Array(_) => Some("an md array"),
             FileScope::MemberBdi => Some("an array, volume or multipath device with members"),
             FileScope::Queue(_) | FileScope::Driver(_) => Some("a disk with this attribute"),
@@ -190,7 +191,7 @@ impl Tunable {
             devices.iter().map(|device| pattern.replace(mark, &device.to_string()).into()).collect()
         };
         let block = |devices, rest: &str| each(devices, &format!("/sys/dev/block/D/{rest}"), "D");
-        match self.place {
+        match self.file_scope {
             FileScope::Bdi => vec![site.bdi.dir().join("read_ahead_kb")],
             FileScope::MemberBdi => {
                 let mut below = site.all_layers();
