@@ -462,7 +462,8 @@ fn status_text(status: &Status, is_running: bool) -> String {
         text.push_str(&format!("effect: {effect}\n"));
     }
     for one in &status.decisions {
-        text.push_str(&format!("  {} {}\n", utc_seconds(one.unix_s as f64), plain(&one.text)));
+        let time = utc_seconds(one.unix_s as f64);
+        text.push_str(&format!("  {time} UTC: {}\n", plain(&one.text)));
     }
     text
 }
