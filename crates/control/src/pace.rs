@@ -74,9 +74,9 @@ pub(super) struct PrimingController {
     begun: bool,
     /// The size of the next burst, in pages; `None` if no further burst is due.
     burst: Option<f64>,
-    /// Whether the last burst was in the previous interval.
+    /// Whether the last call of `allows` began a burst.
     is_burst_new: bool,
-    /// The number of bursts so far, and the time for which readers waited, in seconds.
+    /// The number of bursts so far, and the time during which readers waited, in seconds.
     bursts: u32,
     waited: f64,
     file: Option<FileKey>,
@@ -110,7 +110,7 @@ impl PrimingController {
         self.now.stalls += stalls;
         self.now.stalled += stalled.as_secs_f64();
         self.now.span += elapsed;
-        // A burst delays all readers at once, so their simultaneous waits count once.
+        // A burst delays all readers at once: waits that overlap count for at most the interval.
         self.waited += stalled.min(elapsed).as_secs_f64();
         if self.now.span < self.tuning.observation_time || self.now.stalls < self.tuning.few_samples
         {
@@ -162,7 +162,7 @@ impl PrimingController {
                 self.alone = now.mean();
             }
         }
-        // The device takes longer than an interval for one burst: a larger one shows nothing more.
+        // If the device is not done with a burst, a larger one would show nothing more.
         if std::mem::take(&mut self.is_burst_new) && self.queued > 0.0 {
             self.burst = None;
         }
@@ -328,12 +328,13 @@ mod tests {
                 let stalled = if whole > 0 { std::mem::take(&mut waited) } else { 0.0 };
                 pace.waited(whole, Nanos::from_secs_f64(stalled), TICK);
                 seconds += TICK.as_secs_f64();
-                // Bursts begin once readers have waited as long as a pass takes.
-                if seconds < before {
+                // Priming begins after half of the time of a pass, and bursts after all of it.
+                if seconds < 0.5 * before {
                     continue;
                 }
+                let haste = if seconds < before { Steady } else { Bursts };
                 let budget_pages =
-                    pace.allows(1.0 - done / pages, Bytes::from_mib(90), PAGE, TICK, Bursts);
+                    pace.allows(1.0 - done / pages, Bytes::from_mib(90), PAGE, TICK, haste);
                 let pages_now = (*budget_pages / 1024.0).floor() * 1024.0;
                 *budget_pages -= pages_now;
                 pace.took(pages_now as u64);
@@ -422,6 +423,26 @@ mod tests {
             first >= Tuning::DEFAULT.first_burst_pages()
                 && second < Tuning::DEFAULT.first_burst_pages()
         );
+    }
+
+    #[test]
+    fn a_burst_that_takes_longer_than_an_interval_is_the_last_one() {
+        let is_doubled = |read_at_first: u64| {
+            let mut pace = PrimingController { waited: 5.1, ..PrimingController::default() };
+            let mut interval = |waited: f64, read: u64| {
+                pace.waited += waited;
+                let budget_pages = pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK, Bursts);
+                let pages = std::mem::take(budget_pages);
+                pace.took(pages as u64);
+                pace.completed(Bytes::new(read * PAGE.get()), PAGE, TICK);
+                pages / Tuning::DEFAULT.first_burst_pages()
+            };
+            assert!(interval(0.0, read_at_first) >= 1.0);
+            // Then all of it is read, long before the next one is due.
+            assert!(interval(0.0, 1 << 20) < 1.0);
+            interval(5.0, 0) >= 2.0
+        };
+        assert!(is_doubled(1 << 20) && !is_doubled(10));
     }
 
     #[test]
