@@ -48,7 +48,7 @@ pub use session::{
     replay_session,
 };
 pub use source::{LiveSource, SourceError, WatchSource};
-pub use status::{DeviceStatus, LoggedDecision, Status, StatusEffect};
+pub use status::{DeviceStatus, Status, StatusEffect};
 pub use tracker::{DeviceRates, StreamView, Tracker, WatchView};
 pub use unprivileged::UnprivilegedBackend;
 pub use watch::{ReplayEnd, ReplayOptions, WatchDisplay, WatchError, WatchLoop, replay};

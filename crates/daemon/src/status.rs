@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use chrono::DateTime;
 use control::{ReaderTotals, TreatmentEffect};
 use serde::{Deserialize, Serialize};
 use units::text::MetricKind::{Counter, Gauge};
@@ -79,15 +80,8 @@ pub struct Status {
     pub lost_events: u64,
     /// The result of the A/B test so far.
     pub effect: Option<StatusEffect>,
-    /// The last decisions, the oldest first.
-    pub decisions: VecDeque<LoggedDecision>,
-}
-
-/// A decision, or a note, as it was printed, and when.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LoggedDecision {
-    pub unix_s: u64,
-    pub text: String,
+    /// The last decisions, each with its time, the oldest first.
+    pub decisions: VecDeque<String>,
 }
 
 /// [`TreatmentEffect`] as it is reported.
@@ -134,12 +128,13 @@ impl Status {
         }
     }
 
-    /// Appends a line to the last decisions.
+    /// Appends a decision or note that was made this many seconds after the start of 1970.
     pub fn push_decision(&mut self, unix_s: u64, text: &str) {
         if self.decisions.len() == MAX_DECISIONS_KEPT {
             self.decisions.pop_front();
         }
-        self.decisions.push_back(LoggedDecision { unix_s, text: text.to_owned() });
+        let time = DateTime::from_timestamp_secs(unix_s as i64).unwrap_or_default();
+        self.decisions.push_back(format!("{} UTC: {text}", time.format("%Y-%m-%d %H:%M:%S")));
     }
 
     /// Returns the metrics in the text format of Prometheus, in base units.
@@ -319,8 +314,8 @@ mod tests {
         let mut status = Status::starting();
         (0..30).for_each(|number| status.push_decision(number, &format!("decision {number}")));
         assert_eq!(status.decisions.len(), MAX_DECISIONS_KEPT);
-        let last = status.decisions.back().expect("a decision");
-        assert_eq!((last.unix_s, last.text.as_str()), (29, "decision 29"));
+        let last = status.decisions.back().map(String::as_str);
+        assert_eq!(last, Some("1970-01-01 00:00:29 UTC: decision 29"));
         let text = serde_json::to_string(&status).expect("json");
         assert_eq!(serde_json::from_str::<Status>(&text).expect("a status"), status);
     }

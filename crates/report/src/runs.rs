@@ -61,17 +61,8 @@ fn cells(run: &RunSummary, clean: impl Fn(&str) -> String) -> [String; 6] {
 
 /// Formats seconds since 1970 as `2008-04-07 12:34`; an impossible time is empty.
 pub fn utc(unix_s: f64) -> String {
-    formatted(unix_s, "%Y-%m-%d %H:%M")
-}
-
-/// Formats seconds since 1970 as `2008-04-07 12:34:56`; an impossible time is empty.
-pub fn utc_seconds(unix_s: f64) -> String {
-    formatted(unix_s, "%Y-%m-%d %H:%M:%S")
-}
-
-fn formatted(unix_s: f64, format: &str) -> String {
     let time = unix_s.is_finite().then(|| DateTime::from_timestamp_secs(unix_s as i64)).flatten();
-    time.map_or_else(String::new, |time| time.format(format).to_string())
+    time.map_or_else(String::new, |time| time.format("%Y-%m-%d %H:%M").to_string())
 }
 
 #[cfg(test)]
@@ -82,7 +73,6 @@ mod tests {
     fn the_calendar_knows_leap_years() {
         assert_eq!(utc(0.0), "1970-01-01 00:00");
         assert_eq!(utc(951_827_696.0), "2000-02-29 12:34");
-        assert_eq!(utc_seconds(951_827_696.0), "2000-02-29 12:34:56");
         assert_eq!(utc(1_795_181_583.0), "2026-11-20 13:33");
         assert_eq!(utc(f64::NAN), "");
     }

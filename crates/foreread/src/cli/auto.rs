@@ -16,7 +16,6 @@ use daemon::{
 };
 use host::{page_size, resolve};
 use observe::ObserveError;
-use report::utc_seconds;
 use sys::input::{self, InputKind};
 use units::text::plain;
 use units::{Bytes, Nanos};
@@ -461,9 +460,8 @@ fn status_text(status: &Status, is_running: bool) -> String {
     if let Some(effect) = status.effect {
         text.push_str(&format!("effect: {effect}\n"));
     }
-    for one in &status.decisions {
-        let time = utc_seconds(one.unix_s as f64);
-        text.push_str(&format!("  {time} UTC: {}\n", plain(&one.text)));
+    for line in &status.decisions {
+        text.push_str(&format!("  {}\n", plain(line)));
     }
     text
 }
