@@ -90,7 +90,7 @@ pub struct Tunable {
     pub(super) aliases: &'static [&'static str],
     /// The name in JSON; empty if it is the same as `name`.
     pub(super) json_key: &'static str,
-    /// Less than that of any tunable that this one changes; read-ahead has 200.
+    /// Less than that of any tunable that the kernel recomputes with it; read-ahead has 200.
     pub(super) write_rank: u8,
     pub(super) file_scope: FileScope,
     pub(super) form: ValueForm,
